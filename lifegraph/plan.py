@@ -1,0 +1,201 @@
+"""The plan: the frozen, checked value that everything after reads.
+
+Resources are dense numbers here, ``0 .. n-1`` in declared order; ``uses[i]`` and ``orders[i]`` are what
+resource ``i`` depends on. Teardown walks along these very tuples.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from .events import Fate
+from .walk import State, Walk
+
+__all__ = ["Blast", "Edge", "Plan"]
+
+_INF: Final = float("inf")
+
+
+class Edge(NamedTuple):
+    """One dependency by name; ``uses`` is False for an order-only one."""
+
+    dependent: str
+    dependency: str
+    uses: bool
+
+
+class Blast(NamedTuple):
+    """What the failure of ``name`` would poison: names in the plan's order, and their bytes where known."""
+
+    name: str
+    poisoned: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A graph as it stands: plain data, immutable, picklable; safe from any thread. Limits are in seconds."""
+
+    title: str
+    names: tuple[str, ...]
+    uses: tuple[tuple[int, ...], ...]
+    orders: tuple[tuple[int, ...], ...]
+    where: tuple[str, ...]
+    start_limits: tuple[float | None, ...]
+    stop_limits: tuple[float | None, ...]
+    workers: int = 32
+    grace: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The number of each name."""
+        return {name: node for node, name in enumerate(self.names)}
+
+    @cached_property
+    def sequence(self) -> Sequence[int]:
+        """All numbers, dependents first; ties go by declaration."""
+        ahead = [0] * len(self.names)
+        for node in range(len(self.names)):
+            for dependency in self.dependencies(node):
+                ahead[dependency] += 1
+        ready = [node for node, count in enumerate(ahead) if not count]
+        found: list[int] = []
+        while ready:
+            node = heapq.heappop(ready)
+            found.append(node)
+            for dependency in self.dependencies(node):
+                ahead[dependency] -= 1
+                if not ahead[dependency]:
+                    heapq.heappush(ready, dependency)
+        return found
+
+    def dependencies(self, node: int) -> tuple[int, ...]:
+        """What resource ``node`` depends on, over both kinds of edges."""
+        return self.uses[node] + self.orders[node] if self.orders[node] else self.uses[node]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All names, dependents first: the order of a teardown with one worker."""
+        return tuple(self.names[node] for node in self.sequence)
+
+    @property
+    def levels(self) -> tuple[tuple[str, ...], ...]:
+        """Names by how many edges lie between them and the last resource to depend on them; dependents first."""
+        depth = [0] * len(self.names)
+        for node in self.sequence:
+            for dependency in self.dependencies(node):
+                depth[dependency] = max(depth[dependency], depth[node] + 1)
+        levels: list[list[str]] = [[] for _ in range(max(depth, default=-1) + 1)]
+        for node, level in enumerate(depth):
+            levels[level].append(self.names[node])
+        return tuple(map(tuple, levels))
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """Every edge, in declared order of the dependents."""
+        name = self.names
+        return tuple(
+            Edge(name[node], name[dependency], uses)
+            for node in range(len(name))
+            for uses, row in ((True, self.uses[node]), (False, self.orders[node]))
+            for dependency in row
+        )
+
+    @property
+    def timeouts(self) -> dict[str, float | None]:
+        """The stop limit of each resource, in seconds; None waits for ever."""
+        return dict(zip(self.names, self.stop_limits, strict=True))
+
+    @cached_property
+    def _longest(self) -> tuple[list[float], list[int]]:
+        """For each resource the seconds of the longest path of limits from it down, and its next on it (or -1)."""
+        seconds, follow = [0.0] * len(self.names), [-1] * len(self.names)
+        for node in reversed(self.sequence):
+            best = 0.0
+            for dependency in self.dependencies(node):
+                if follow[node] < 0 or seconds[dependency] > best:
+                    best, follow[node] = seconds[dependency], dependency
+            limit = self.stop_limits[node]
+            seconds[node] = best + (_INF if limit is None else limit)
+        return seconds, follow
+
+    @property
+    def critical_path(self) -> tuple[str, ...]:
+        """The path with the greatest sum of stop limits, dependents first."""
+        seconds, follow = self._longest
+        node = max(range(len(seconds)), key=seconds.__getitem__, default=-1)
+        path = []
+        while node >= 0:
+            path.append(self.names[node])
+            node = follow[node]
+        return tuple(path)
+
+    @property
+    def worst_case(self) -> float:
+        """An upper bound, in seconds, on a teardown in which every stop takes all its limit; infinity if one has none.
+
+        Graham's bound for list scheduling on m workers: work / m + (1 - 1/m) * critical path (R. L. Graham,
+        Bounds on multiprocessing timing anomalies, 1969). Cut by the grace, where there is one.
+        """
+        seconds, _ = self._longest
+        path = max(seconds, default=0.0)
+        if path == _INF:
+            return _INF if self.grace is None else self.grace
+        work = sum(limit for limit in self.stop_limits if limit is not None)
+        bound = work / self.workers + (1 - 1 / self.workers) * path
+        return bound if self.grace is None else min(bound, self.grace)
+
+    def ranks(self, *, up: bool = False) -> list[int]:
+        """How urgent each resource is: the longest path of limits (ms) from it down, or up for a start."""
+        limits = self.start_limits if up else self.stop_limits
+        ranks = [_weight(limit) for limit in limits]
+        if up:
+            for node in self.sequence:
+                for dependency in self.dependencies(node):
+                    ranks[dependency] = max(ranks[dependency], ranks[node] + _weight(limits[dependency]))
+        else:
+            for node in reversed(self.sequence):
+                ranks[node] += max((ranks[dependency] for dependency in self.dependencies(node)), default=0)
+        return ranks
+
+    def forecast(self, unproven: Iterable[int]) -> bytearray:
+        """The walk of a teardown in which these fail and all else stops: a `State` for each resource."""
+        bad = frozenset(unproven)
+        walk = Walk(self.uses, self.orders)
+        walk.open()
+        while walk.go:
+            node = walk.go.pop()
+            walk.begin(node)
+            walk.failed(node) if node in bad else walk.done(node)
+        return walk.states
+
+    def blast(self, nbytes: Callable[[int], int]) -> tuple[Blast, ...]:
+        """Every resource with what its failure would poison, largest first; memory grows with the square of the size."""
+        reach = [0] * len(self.names)
+        for node in reversed(self.sequence):
+            for dependency in self.uses[node]:
+                reach[node] |= reach[dependency] | 1 << dependency
+        sizes = [nbytes(node) for node in range(len(self.names))]
+        found = []
+        for node, bits in enumerate(reach):
+            hit = [other for other in self.sequence if bits >> other & 1] if bits else []
+            found.append(Blast(self.names[node], tuple(self.names[n] for n in hit), sum(sizes[n] for n in hit)))
+        return tuple(sorted(found, key=lambda blast: (-len(blast.poisoned), -blast.bytes)))
+
+
+def _weight(limit: float | None) -> int:
+    return 3_600_000 if limit is None or limit > 3600 else int(limit * 1000) + 1
+
+
+def fate_of(state: int, *, late: bool = False) -> Fate:
+    """The fate that a settled state of a teardown's walk means."""
+    if state == State.FAILED:
+        return Fate.TIMED_OUT if late else Fate.FAILED
+    return {State.BLOCKED: Fate.POISONED, State.CUT: Fate.ABANDONED}.get(State(state), Fate.RELEASED)
