@@ -1,0 +1,339 @@
+"""The peer tier: another process, whose death or lies cost blocks and never serve wrong bytes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+
+import crc32c
+import pytest
+
+from examples.kv_offload import peer_wire
+from examples.kv_offload.peer_host import PeerHost
+from examples.kv_offload.peer_process import Shelf, converse
+from examples.kv_offload.peer_tier import PeerTier
+from examples.kv_offload.peer_wire import (
+    MAX_BLOCK_BYTES,
+    MAX_ENTRIES,
+    Item,
+    Op,
+    WireError,
+    authenticate,
+    receive,
+    receive_frame,
+    send_frame,
+)
+from examples.kv_offload.prompts import content
+from examples.kv_offload.tier import Lookup, Outcome
+
+from .conftest import BLOCK, BLOCKS, Batch
+
+SECRET = b"s" * 32
+
+
+@pytest.fixture
+def host():
+    """A peer process of 64 MiB."""
+    host = PeerHost(64 << 20)
+    host.start()
+    yield host
+    if host.running:
+        os.kill(host.pid, signal.SIGCONT)
+    host.stop()
+
+
+@pytest.fixture
+def tier(memory, host):
+    """A tier that is connected to it."""
+    tier = PeerTier(memory.view(), host)
+    tier.start()
+    yield tier
+    tier.kill()
+
+
+def filled(memory, tier, keys):
+    """Slots that hold these keys' blocks."""
+    slots = memory.pool.reserve(keys, "test")
+    for each, slot in zip(keys, slots, strict=True):
+        tier._view.block(slot)[:] = content(each, BLOCK)
+    return slots
+
+
+def clean(tier, slots):
+    for slot in slots:
+        tier._view.block(slot)[:] = bytes(BLOCK)
+
+
+def ask(tier, kind, keys, slots):
+    """One job, waited for."""
+    done = Batch()
+    (tier.submit_store if kind == "store" else tier.submit_load)(done.job(kind, keys, slots))
+    return done.wait()[0]
+
+
+def test_what_was_stored_is_loaded(memory, tier, key):
+    """Every block comes back, and what the peer never had is a miss."""
+    keys = [key(number) for number in range(BLOCKS - 1)]
+    slots = filled(memory, tier, keys)
+    assert all(ask(tier, "store", keys, slots).ok)
+    assert Lookup.HIT is tier.lookup(keys[0])
+    clean(tier, slots)
+    job = ask(tier, "load", [*keys, key(99)], [*slots, BLOCKS - 1])
+    assert (True,) * len(keys) + (False,) == job.ok
+    assert all(content(each, BLOCK) == tier._view.block(slot) for each, slot in zip(keys, slots, strict=True))
+    assert (len(keys), len(keys), 1) == (tier.stats().stored, tier.stats().loaded, tier.stats().missed)
+    memory.pool.abort(keys, "test")
+
+
+def test_the_process_is_asked_waited_for_and_reaped(host):
+    """After stop there is no such process."""
+    pid = host.pid
+    assert host.running
+    host.stop()
+    assert not host.running
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("kind", ["store", "load"])
+def test_sigkill_in_the_middle_of_a_transfer(memory, host, tier, key, kind):
+    """The running job fails, the queued one too, nothing is claimed or served any longer, and stop works."""
+    keys = [key(number) for number in range(BLOCKS)]
+    slots = filled(memory, tier, keys)
+    if kind == "load":
+        ask(tier, "store", keys, slots)
+    os.kill(host.pid, signal.SIGSTOP)
+    tier._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    running, queued = Batch(), Batch()
+    execute, entered = tier._transfers._execute, threading.Event()
+
+    def told(job):
+        entered.set()
+        return execute(job)
+
+    tier._transfers._execute = told
+    submit = tier.submit_store if kind == "store" else tier.submit_load
+    submit(running.job(kind, keys, slots))
+    submit(queued.job(kind, keys, slots))
+    assert entered.wait(20)
+    assert [] == running.settled
+    os.kill(host.pid, signal.SIGKILL)
+    for job in (running.wait()[0], queued.wait()[0]):
+        assert (Outcome.FAILED, (False,) * BLOCKS) == (job.outcome, job.ok)
+    assert tier.broken
+    assert Lookup.MISS is tier.lookup(keys[0])
+    tier.stop()
+    memory.pool.abort(keys, "test")
+
+
+class Liar(PeerHost):
+    """A peer of one connection that answers as it is told, and then hangs up."""
+
+    def __init__(self, answer):
+        super().__init__(0)
+        self.secret = SECRET
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self._listener.getsockname()
+        self._thread = threading.Thread(target=self._serve, args=(answer,))
+        self._thread.start()
+
+    def _serve(self, answer):
+        sock, _ = self._listener.accept()
+        with sock:
+            authenticate(sock, SECRET, asking=False)
+            _, items = receive_frame(sock, (Op.LOAD,))
+            answer(sock, items)
+
+    def stop(self):
+        self._thread.join(20)
+        self._listener.close()
+
+
+def half(sock, items):
+    """The head, and half of the first block."""
+    payload = memoryview(b"x" * (BLOCK // 2))
+    send_frame(sock, Op.LOADED, [Item(item.key, True, BLOCK, 0) for item in items], [payload])
+
+
+def oversized(sock, items):
+    """A block longer than a slot."""
+    send_frame(sock, Op.LOADED, [Item(item.key, True, BLOCK + 1, 0) for item in items])
+
+
+def huge(sock, items):
+    """A length beyond the bound of the protocol."""
+    entries = b"".join(peer_wire._ENTRY.pack(item.key, True, MAX_BLOCK_BYTES + 1, 0) for item in items)
+    sock.sendall(peer_wire._HEAD.pack(peer_wire.MAGIC, Op.LOADED, len(items)) + entries)
+
+
+def other_keys(sock, items):
+    """An answer to another question."""
+    send_frame(sock, Op.LOADED, [Item(b"?" * 32, good=False) for _ in items])
+
+
+def other_op(sock, items):
+    """An answer of another kind."""
+    send_frame(sock, Op.STORED, items)
+
+
+def silence(sock, items):
+    """No answer."""
+
+
+@pytest.mark.parametrize("answer", [half, oversized, huge, other_keys, other_op, silence])
+def test_a_broken_answer_fails_the_job_and_ends_the_tier(memory, key, answer):
+    """No block of it counts as loaded."""
+    liar = Liar(answer)
+    tier = PeerTier(memory.view(), liar)
+    tier.start()
+    job = ask(tier, "load", [key(1), key(2)], [0, 1])
+    assert (Outcome.FAILED, (False, False)) == (job.outcome, job.ok)
+    assert tier.broken
+    tier.stop()
+    liar.stop()
+
+
+def test_wrong_bytes_are_a_counted_miss(memory, key):
+    """The right length with the wrong checksum costs that block alone."""
+    good = content(key(2), BLOCK)
+
+    def flip(sock, items):
+        crc = crc32c.crc32c(good)
+        payloads = [memoryview(b"x" * BLOCK), memoryview(good)]
+        send_frame(sock, Op.LOADED, [Item(item.key, True, BLOCK, crc) for item in items], payloads)
+
+    liar = Liar(flip)
+    tier = PeerTier(memory.view(), liar)
+    tier.start()
+    job = ask(tier, "load", [key(1), key(2)], [0, 1])
+    assert (Outcome.DONE, (False, True), 1) == (job.outcome, job.ok, tier.stats().corrupt)
+    assert good == tier._view.block(1)
+    tier.stop()
+    liar.stop()
+
+
+def test_kill_ends_a_transfer_that_would_wait_for_ever(memory, host, tier, key):
+    """With the peer frozen, hanging up fails the running job and frees the thread."""
+    os.kill(host.pid, signal.SIGSTOP)
+    done = Batch()
+    tier.submit_load(done.job("load", [key(1)], [0]))
+    tier.kill()
+    assert done.wait()[0].outcome in (Outcome.FAILED, Outcome.CANCELLED)
+    assert 0 == tier._transfers.alive()
+
+
+def test_a_wrong_secret_is_refused_by_the_process(memory, host):
+    """The start fails, and the process goes on serving those who know it."""
+    stranger = PeerHost(0)
+    stranger.address = host.address
+    tier = PeerTier(memory.view(), stranger)
+    with pytest.raises(OSError):
+        tier.start()
+    tier.stop()
+    friend = PeerTier(memory.view(), host)
+    friend.start()
+    friend.stop()
+
+
+@pytest.fixture
+def served():
+    """A socket whose other end is served by the peer's own code, on a thread."""
+    mine, theirs = socket.socketpair()
+    thread = threading.Thread(target=converse, args=(theirs, SECRET, Shelf(1 << 20)))
+    thread.start()
+    mine.settimeout(20)
+    yield mine
+    mine.close()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def ended(sock):
+    """True when the other side has hung up."""
+    while True:
+        try:
+            if not sock.recv(4096):
+                return True
+        except ConnectionResetError:
+            return True
+
+
+def test_a_peer_that_does_not_know_the_secret_is_refused(served):
+    """The tier asks for a proof as well."""
+    with pytest.raises(WireError):
+        authenticate(served, b"other" * 8, asking=True)
+
+
+def test_both_sides_refuse_a_wrong_proof():
+    """Nobody answers a stranger, and nobody asks one."""
+    mine, theirs = socket.socketpair()
+
+    def impostor():
+        receive(theirs, 32)
+        theirs.sendall(bytes(32))
+        receive(theirs, 32)
+        theirs.sendall(bytes(32))
+
+    thread = threading.Thread(target=impostor)
+    thread.start()
+    with mine, theirs:
+        with pytest.raises(WireError, match="authentication"):
+            authenticate(mine, SECRET, asking=True)
+        thread.join(20)
+
+
+def test_no_frame_is_read_before_the_proof(served):
+    """A frame in place of a proof ends the connection."""
+    receive(served, 32)
+    served.sendall(bytes(32))
+    send_frame(served, Op.LOAD, [Item(bytes(32))])
+    assert ended(served)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        peer_wire._HEAD.pack(b"HTTP", Op.LOAD, 1),
+        peer_wire._HEAD.pack(peer_wire.MAGIC, 99, 1),
+        peer_wire._HEAD.pack(peer_wire.MAGIC, Op.STORED, 1),
+        peer_wire._HEAD.pack(peer_wire.MAGIC, Op.LOAD, 0),
+        peer_wire._HEAD.pack(peer_wire.MAGIC, Op.STORE, MAX_ENTRIES + 1),
+        peer_wire._HEAD.pack(peer_wire.MAGIC, Op.STORE, 1)
+        + peer_wire._ENTRY.pack(bytes(32), True, MAX_BLOCK_BYTES + 1, 0),
+        peer_wire._HEAD.pack(peer_wire.MAGIC, Op.STORE, 1) + peer_wire._ENTRY.pack(bytes(32), True, 0xFFFFFFFF, 0),
+    ],
+)
+def test_a_frame_out_of_bounds_ends_the_connection(served, frame):
+    """Nothing is allocated for it."""
+    authenticate(served, SECRET, asking=True)
+    served.sendall(frame)
+    assert ended(served)
+
+
+@pytest.mark.parametrize("items", [[], [Item(bytes(32))] * (MAX_ENTRIES + 1), [Item(bytes(32), length=1 << 30)]])
+def test_a_frame_out_of_bounds_is_not_sent(items):
+    """The sender keeps to the bounds as well."""
+    mine, theirs = socket.socketpair()
+    with mine, theirs, pytest.raises(ValueError, match="a frame has"):
+        send_frame(mine, Op.STORE, items)
+
+
+def test_the_shelf_keeps_to_its_cap():
+    """The least recently used go first; what can never fit is refused."""
+    shelf = Shelf(3)
+    for name in (b"a", b"b", b"c"):
+        assert shelf.put(name, bytearray(1), 0)
+    shelf.get(b"a")
+    assert shelf.put(b"d", bytearray(1), 0)
+    assert [True, False, True, True] == [shelf.get(name) is not None for name in (b"a", b"b", b"c", b"d")]
+    assert not shelf.put(b"e", bytearray(4), 0)
+
+
+def test_a_damaged_store_is_not_kept(served):
+    """The peer checks what it receives."""
+    authenticate(served, SECRET, asking=True)
+    send_frame(served, Op.STORE, [Item(bytes(32), True, 3, 0)], [memoryview(b"abc")])
+    _, answers = receive_frame(served, (Op.STORED,))
+    assert [False] == [answer.good for answer in answers]
