@@ -119,3 +119,10 @@ def test_reduce_hides_what_longer_paths_say() -> None:
     assert {"a b", "a c", "b c"} == edges(mixed)
     ordered = scene(graph({"a": "b", "b": "c", "c": ""}, {"a": "c"}), reduce=True)
     assert {"a b", "b c"} == edges(ordered)
+
+
+def test_poison_without_named_causes_is_believed() -> None:
+    """Where a report names no causes, what failed or was poisoned above a poisoned resource carried it."""
+    fates = {"a": Fate.failed, "b": Fate.poisoned, "c": Fate.poisoned, "d": Fate.released}
+    drawn = scene(graph({"a": "b", "b": "c", "c": "", "d": "c"}, {"a": "c"}), Report(False, 1.0, fates))
+    assert {"a b", "b c"} == edges(drawn, poison=True)
