@@ -282,6 +282,13 @@ def test_an_import_up_is_seen(source: str) -> None:
     assert bites(climbs, "", "lifegraph.attic"), "an unknown room"
 
 
+def test_the_design_page_draws_these_floors() -> None:
+    """The table in docs/explanation/design.md is the one that is checked here."""
+    page = (ROOT / "docs" / "explanation" / "design.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
+    assert FLOORS == {int(number): tuple(re.findall(r"`(\w+)`", rooms)) for number, rooms in rows}
+
+
 def circles(house: list[Module]) -> list[str]:
     """One circle of modules that import each other, if there is any."""
     needs = {module.name: {seen.target for seen in module.imports} - {module.name} for module in house}
