@@ -70,7 +70,7 @@ class DiskTier:
 
     def lookup(self, key: bytes) -> Lookup:
         if key in self._index:
-            return Lookup.HIT
+            return self._transfers.reach()
         return Lookup.PENDING if self._storing[key] > 0 else Lookup.MISS
 
     def submit_store(self, job: Job) -> None:

@@ -49,7 +49,8 @@ class Hierarchy:
         self._open = True
         self.settled = 0
         """jobs settled so far: take it before a look-up, and hand it to `wait`"""
-        self.errors: list[str] = []
+        self.troubles: Counter[str] = Counter()
+        """what went wrong, and how many times"""
 
     def lookup(self, keys: Sequence[bytes], owner: str) -> list[Answer]:
         """One answer for each key. Each HIT is pinned for `owner` until `release`; promotions begin for what a tier has."""
@@ -120,7 +121,8 @@ class Hierarchy:
         with self._order:
             self._open = False
         if not self.flush(self._flush_limit):
-            self.errors.append(f"left to their tiers after {self._flush_limit} s: {self.outstanding()}")
+            left = ", ".join(f"{count} to {label}" for label, count in self.outstanding().items())
+            self.troubles[f"jobs left after {self._flush_limit} s: {left}"] += 1
 
     def _elsewhere(self, index: int, key: bytes, wanted: dict[int, list[int]]) -> Answer:
         if self._pool.state(key) is not BlockState.FREE:
@@ -170,7 +172,7 @@ class Hierarchy:
             self._outstanding[label] -= 1
             self.settled += 1
             if job.outcome is Outcome.FAILED:
-                self.errors.append(f"{label}: {job.kind} of {len(job.keys)} blocks failed: {job.error}")
+                self.troubles[f"{label}: a {job.kind} failed: {job.error}"] += 1
             self._changed.notify_all()
 
     def _check_open(self) -> None:

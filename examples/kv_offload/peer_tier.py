@@ -47,7 +47,7 @@ class PeerTier:
 
     def lookup(self, key: bytes) -> Lookup:
         with self._lock:
-            return Lookup.HIT if key in self._kept else Lookup.MISS
+            return self._transfers.reach() if key in self._kept else Lookup.MISS
 
     def submit_store(self, job: Job) -> None:
         self._transfers.submit(job)

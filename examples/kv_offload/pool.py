@@ -132,7 +132,8 @@ class BlockPool:
                 if block.pins[owner] <= 0:
                     raise KeyError(f"{owner} has no pin on block {block.slot}")
                 block.pins[owner] -= 1
-                block.pins += Counter()
+                if not block.pins[owner]:
+                    del block.pins[owner]
                 if not block.pins:
                     self._idle[key] = None
 

@@ -46,7 +46,20 @@ def keys_of(chain: list[str]) -> tuple[bytes, ...]:
     return tuple(keys)
 
 
+def write_content(key: bytes, block: bytearray | memoryview) -> None:
+    """Write the bytes of a key's block, without allocating more than a page."""
+    length = len(block)
+    done = min(_UNIT, length)
+    block[:done] = hashlib.shake_128(key).digest(done)
+    with memoryview(block) as whole:
+        while done < length:
+            more = min(done, length - done)
+            whole[done : done + more] = whole[:more]
+            done += more
+
+
 def content(key: bytes, length: int) -> bytes:
     """The bytes of a key's block."""
-    unit = hashlib.shake_128(key).digest(min(_UNIT, length))
-    return (unit * (length // len(unit) + 1))[:length]
+    block = bytearray(length)
+    write_content(key, block)
+    return bytes(block)

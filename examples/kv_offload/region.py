@@ -7,6 +7,7 @@ slice still in use makes the close raise BufferError.
 
 from __future__ import annotations
 
+import errno
 import mmap
 
 import crc32c
@@ -90,7 +91,9 @@ class Mapping:
         assert self._map is not None
         try:
             self._map.madvise(advice)
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
             self.notes.append(f"{otherwise} ({error})")
             return False
         return True

@@ -123,7 +123,7 @@ class Tier(Protocol):
         """Its name among the tiers; also the owner of the pins taken for it."""
 
     def lookup(self, key: bytes) -> Lookup:
-        """HIT when a load could bring it, PENDING while it is being stored, else MISS."""
+        """HIT when a load would be taken now, PENDING while it is being stored or the queue is full, else MISS."""
 
     def submit_store(self, job: Job) -> None:
         """Queue copies of ready blocks. A job that cannot be taken is settled as refused at once."""

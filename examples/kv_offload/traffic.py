@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from .hierarchy import Hierarchy
-from .prompts import content
+from .prompts import write_content
 from .tier import Lookup
 from .view import View
 
@@ -16,45 +18,84 @@ COMPUTED = "computed"
 REGION = "region"
 
 
+_GLANCE = 0.1
+"""seconds between two looks at whether it is time to leave, while nothing else happens"""
+
+
+class _Leaving(Exception):
+    """The engine is stopped while a prompt waits."""
+
+
 class WrongBytes(RuntimeError):
     """A block was served whose bytes are not those of its key."""
+
+
+@dataclass(slots=True, eq=False)
+class _Order:
+    prompts: Iterable[Sequence[bytes]]
+    told: Callable[[int], None] | None
+    done: threading.Event = field(default_factory=threading.Event)
+    error: Exception | None = None
 
 
 class Traffic:
     """Serves one prompt after the other; `served` counts blocks by where they came from.
 
-    `serve` runs on the caller's thread; `stop` may be called from any other one, and waits for it to return.
+    It has a thread of its own, so that an interrupt of the caller never falls between a block and its pin. Thread-safe.
     """
 
     def __init__(self, hierarchy: Hierarchy, view: View, *, patience: float = 30.0) -> None:
         self._hierarchy = hierarchy
         self._view = view
         self._patience = patience
+        self._expected = bytearray(view.block_size)
         self._leave = threading.Event()
-        self._idle = threading.Event()
-        self._idle.set()
+        self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self.served: Counter[str] = Counter()
 
+    def start(self) -> None:
+        """Begin to take prompts."""
+        self._thread.start()
+
     def serve(self, prompts: Iterable[Sequence[bytes]], told: Callable[[int], None] | None = None) -> None:
-        """Serve them all, or until `stop`. Calls `told` with the number served so far.
+        """Serve them all, or until `stop`; returns then. `told` gets the number served so far, on the engine's thread.
 
         Raises WrongBytes, and TimeoutError where one prompt takes longer than `patience` seconds.
         """
-        self._idle.clear()
-        try:
-            for number, keys in enumerate(prompts, 1):
-                if self._leave.is_set():
-                    return
-                self._serve_one(keys, f"prompt {number}")
-                if told is not None:
-                    told(number)
-        finally:
-            self._idle.set()
+        order = _Order(prompts, told)
+        self._orders.put(order)
+        order.done.wait()
+        if order.error is not None:
+            raise order.error
 
     def stop(self) -> None:
         """Begin no more prompts, and wait for the one that runs."""
         self._leave.set()
-        self._idle.wait()
+        self._orders.put(None)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        while (order := self._orders.get()) is not None:
+            try:
+                self._carry_out(order)
+            except Exception as error:  # noqa: BLE001 - it is raised again where the order came from
+                order.error = error
+            finally:
+                order.done.set()
+
+    def _carry_out(self, order: _Order) -> None:
+        for number, keys in enumerate(order.prompts, 1):
+            if self._leave.is_set():
+                return
+            try:
+                self._serve_one(keys, f"prompt {number}")
+            except _Leaving:
+                return
+            self._hierarchy.poll()
+            if order.told is not None:
+                order.told(number)
 
     def _serve_one(self, keys: Sequence[bytes], owner: str) -> None:
         deadline = time.monotonic() + self._patience
@@ -99,7 +140,7 @@ class Traffic:
             self._wait(since, deadline, f"room for {len(keys)} blocks")
         try:
             for key, slot in zip(keys, slots, strict=True):
-                self._view.block(slot)[:] = content(key, self._view.block_size)
+                write_content(key, self._view.block(slot))
         except BaseException:  # what was reserved is given back whatever ended the writing, and the error goes on
             self._hierarchy.abort(keys, owner)
             raise
@@ -107,10 +148,13 @@ class Traffic:
         self.served[COMPUTED] += len(keys)
 
     def _check(self, key: bytes, slot: int) -> None:
-        if bytes(self._view.block(slot)) != content(key, self._view.block_size):
+        write_content(key, self._expected)
+        if self._expected != self._view.block(slot):  # a bytearray on the left compares without a copy
             raise WrongBytes(f"slot {slot} does not hold the bytes of {key.hex()[:16]}...")
 
     def _wait(self, since: int, deadline: float, what: str) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0 or not self._hierarchy.wait(since, left):
-            raise TimeoutError(f"waited {self._patience} s for {what}; {self._hierarchy.outstanding()} outstanding")
+        while not self._hierarchy.wait(since, min(_GLANCE, self._patience)):
+            if self._leave.is_set():
+                raise _Leaving
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited {self._patience} s for {what}; {self._hierarchy.outstanding()} outstanding")

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from .tier import Job, Outcome, TierStats
+from .tier import Job, Lookup, Outcome, TierStats
 
 
 class Transfers:
@@ -78,6 +78,12 @@ class Transfers:
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+
+    def reach(self) -> Lookup:
+        """What may be said of a block that is here: HIT, PENDING while the queue is full, MISS once the door is closed."""
+        if not self._door_open:
+            return Lookup.MISS
+        return Lookup.HIT if len(self._queue) < self._queue_limit else Lookup.PENDING
 
     def count(self, *, corrupt: int = 0, evicted: int = 0) -> None:
         """Add to the counts that no job carries."""

@@ -306,6 +306,32 @@ def test_stop_cancels_what_is_queued_and_waits_for_what_runs(rig, key):
     rig.memory.pool.abort([key(number) for number in range(3)], "test")
 
 
+def test_after_the_door_is_closed_nothing_is_claimed(rig, key):
+    """A block that could not be loaded any more is a miss; with a full queue it is asked for again."""
+    tier = rig.tier(threads=1, queue_limit=1)
+    rig.store(tier, [key(1)])
+    assert Lookup.HIT is tier.lookup(key(1))
+    go_on, entered, done = threading.Event(), threading.Event(), Batch()
+    execute = tier._transfers._execute
+
+    def held_up(job):
+        entered.set()
+        assert go_on.wait(20)
+        return execute(job)
+
+    tier._transfers._execute = held_up
+    for _ in range(2):
+        tier.submit_load(done.job("load", [key(9)], [0]))
+        assert entered.wait(20)
+    assert Lookup.PENDING is tier.lookup(key(1))
+    tier.submit_load(done.job("load", [key(9)], [0]))
+    assert Outcome.REFUSED is done.wait()[0].outcome
+    tier.drain()
+    assert Lookup.MISS is tier.lookup(key(1))
+    go_on.set()
+    done.wait(3)
+
+
 def header(count=2):
     """A header of some blocks."""
     return Header(BLOCK, tuple(Entry(bytes([number]) * 32, BLOCK, number) for number in range(count)))
