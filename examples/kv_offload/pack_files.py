@@ -15,7 +15,7 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from .pack_format import HEADER_BYTES, BadPack, Header, decode, encode
+from .pack_format import HEADER_BYTES, BadPack, ForeignPack, Header, decode, encode
 
 SUFFIX = ".kvpack"
 TEMPORARY = ".tmp"
@@ -88,7 +88,10 @@ class PackFiles:
         return came
 
     def scan(self) -> tuple[list[tuple[Path, Header]], list[tuple[Path, str]]]:
-        """The whole packs by age, oldest first; and the files that are not, with what is wrong with them."""
+        """The whole packs by age, oldest first; and the damaged ones, with what is wrong with them.
+
+        Packs of another version or block size are neither: they are left alone, and noted.
+        """
         good, bad = [], []
         for path in self.directory.glob(f"*{SUFFIX}"):
             try:
@@ -96,11 +99,13 @@ class PackFiles:
                     header = decode(file.read(HEADER_BYTES))
                     status = os.fstat(file.fileno())
                 if header.block_size != self.block_size:
-                    raise BadPack(f"blocks of {header.block_size} bytes, not {self.block_size}")
+                    raise ForeignPack(f"blocks of {header.block_size} bytes, not {self.block_size}")
                 if status.st_size != header.file_bytes:
                     raise BadPack(f"{status.st_size} of {header.file_bytes} bytes")
             except FileNotFoundError:
                 continue
+            except ForeignPack as error:
+                self.notes.append(f"{path.name} left alone: {error}")
             except BadPack as error:
                 bad.append((path, str(error)))
             else:

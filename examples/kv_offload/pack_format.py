@@ -34,6 +34,10 @@ class BadPack(ValueError):
     """The file is not a whole, readable pack."""
 
 
+class ForeignPack(ValueError):
+    """The file may well be good, but not for this program or these settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One block of a pack: its key, the bytes that count, and their crc32c."""
@@ -79,14 +83,14 @@ def encode(header: Header) -> bytes:
 
 
 def decode(page: bytes | memoryview) -> Header:
-    """The header in a page. Raises BadPack that says what is wrong."""
+    """The header in a page. Raises BadPack or ForeignPack that says what is wrong."""
     if len(page) < HEADER_BYTES:
         raise BadPack(f"the header has {len(page)} of {HEADER_BYTES} bytes")
     magic, version, count, block_size = _HEAD.unpack_from(page)
     if magic != MAGIC:
         raise BadPack("not a pack: wrong magic")
     if version != VERSION:
-        raise BadPack(f"version {version}, this program reads {VERSION}")
+        raise ForeignPack(f"version {version}, this program reads {VERSION}")
     if not 0 < count <= MAX_BLOCKS:
         raise BadPack(f"the header claims {count} blocks")
     body = bytes(page[_ENTRIES : _ENTRIES + count * _ENTRY.size])
@@ -95,4 +99,6 @@ def decode(page: bytes | memoryview) -> Header:
     entries = tuple(Entry(*fields) for fields in _ENTRY.iter_unpack(body))
     if any(entry.length > block_size for entry in entries):
         raise BadPack("an entry is longer than a block")
+    if len({entry.key for entry in entries}) != count:
+        raise BadPack("a key comes twice")
     return Header(block_size, entries)

@@ -11,7 +11,16 @@ import pytest
 from examples.kv_offload.directory import Directory
 from examples.kv_offload.disk_tier import DiskTier
 from examples.kv_offload.pack_files import PackFiles, Sync
-from examples.kv_offload.pack_format import HEADER_BYTES, MAX_BLOCKS, BadPack, Entry, Header, decode, encode
+from examples.kv_offload.pack_format import (
+    HEADER_BYTES,
+    MAX_BLOCKS,
+    BadPack,
+    Entry,
+    ForeignPack,
+    Header,
+    decode,
+    encode,
+)
 from examples.kv_offload.prompts import content
 from examples.kv_offload.tier import Lookup, Outcome
 
@@ -137,6 +146,21 @@ def test_a_file_cut_short_before_the_start(rig, key, size):
     assert Lookup.MISS is second.lookup(key(1))
     assert ([], 1) == (rig.packs(), second.stats().corrupt)
     assert any("unusable pack" in note for note in second.notes)
+
+
+def test_packs_of_another_block_size_or_version_are_left_alone(rig, key):
+    """They may be good for somebody else."""
+    rig.store(rig.tier(), [key(1), key(2)])
+    (pack,) = rig.packs()
+    other = PackFiles(rig.path, 2 * BLOCK)
+    assert ([], []) == other.scan()
+    assert ["left alone" in note for note in other.notes] == [True]
+    with pack.open("r+b") as file:
+        file.seek(8)
+        file.write(b"\x09")
+    second = rig.tier()
+    assert (Lookup.MISS, [pack], 0) == (second.lookup(key(1)), rig.packs(), second.stats().corrupt)
+    assert any("left alone: version 9" in note for note in second.notes)
 
 
 def test_an_evicted_file_is_a_miss_and_not_corruption(rig, key):
@@ -358,8 +382,15 @@ def test_every_damaged_byte_of_a_header_is_noticed():
     for position in range(20 + 2 * 40):
         damaged = bytearray(page)
         damaged[position] ^= 0x55
-        with pytest.raises(BadPack):
+        with pytest.raises((BadPack, ForeignPack)):
             decode(bytes(damaged))
+
+
+def test_a_header_with_a_key_twice_is_refused():
+    """Two places for one block are no place."""
+    twice = Header(BLOCK, (Entry(bytes(32), BLOCK, 1), Entry(bytes(32), BLOCK, 2)))
+    with pytest.raises(BadPack, match="twice"):
+        decode(encode(twice))
 
 
 @pytest.mark.parametrize("damage", [lambda page: page[:-1], lambda page: b"", lambda page: b"X" + page[1:]])
