@@ -35,7 +35,7 @@ def resource(target: T | None = None, /, **options: Unpack[Options]) -> T | Call
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
     def decorate(target: T) -> T:
-        faults = describe(target, dict(options), where)
+        faults = describe(target, dict(options), where, frame.f_locals)
         if faults:
             raise DeclarationError.of(faults)
         return target

@@ -97,7 +97,12 @@ class GraphStateError(LifegraphError, RuntimeError):
 
 
 class GraphClosingError(GraphStateError):
-    """The graph is being torn down, or was: nothing can be added or started."""
+    """The graph is being torn down, or was: nothing can be added or started.
+
+    Out of a start that was called off, ``report`` (a `Report`) tells how the teardown went.
+    """
+
+    report: Any = None
 
 
 class ReentrantTeardownError(GraphStateError):
@@ -165,8 +170,8 @@ def message(headline: str, **lines: str | Sequence[str] | None) -> str:
     """
     text = [headline]
     for key, value in lines.items():
-        for line in (value,) if isinstance(value, str) else value or ():
-            text.append(f"  {key:<8} {line}")
+        rows = value.splitlines() if isinstance(value, str) else value or ()
+        text += [f"  {key if first else '':<8} {row}" for first, row in zip((True, *[False] * len(rows)), rows, strict=False)]
     return "\n".join(text)
 
 

@@ -115,13 +115,12 @@ class HookEnded:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSettled:
-    """A resource of a teardown has its fate; ``because`` names the dependents that poisoned it."""
+    """A resource of a teardown has its fate without having been attempted."""
 
     graph: str
     at: float
     resource: str
     fate: Fate
-    because: tuple[str, ...] = ()
     generation: int = 1
 
 

@@ -138,7 +138,9 @@ class _Names(dict[str, Any]):
         super().__init__()
         function = inspect.unwrap(target.__init__ if isinstance(target, type) else target)
         module = sys.modules.get(getattr(target, "__module__", ""), None)
+        cells = zip(_free(function), getattr(function, "__closure__", None) or (), strict=False)
         self._scopes = (
+            dict(_contents(cells)),
             getattr(function, "__globals__", {}),
             vars(module) if module else {},
             vars(target) if isinstance(target, type) else {},
@@ -151,6 +153,18 @@ class _Names(dict[str, Any]):
             if name in scope:
                 return scope[name]
         raise NameError(f"name {name!r} is not defined", name=name)
+
+
+def _free(function: Any) -> tuple[str, ...]:
+    return function.__code__.co_freevars if inspect.isfunction(function) else ()
+
+
+def _contents(cells: Iterable[tuple[str, types.CellType]]) -> Iterator[tuple[str, Any]]:
+    for name, cell in cells:
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
 
 
 def _evaluate_inside(annotation: Any, target: Any, members: Mapping[str, type]) -> object:

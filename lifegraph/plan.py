@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from .events import Fate
 from .walk import State, Walk
 
-__all__ = ["Blast", "Edge", "Plan"]
+__all__ = ["Blast", "Edge", "Plan", "fate_of"]
 
 _INF: Final = float("inf")
 
@@ -198,4 +198,4 @@ def fate_of(state: int, *, late: bool = False) -> Fate:
     """The fate that a settled state of a teardown's walk means."""
     if state == State.FAILED:
         return Fate.TIMED_OUT if late else Fate.FAILED
-    return {State.BLOCKED: Fate.POISONED, State.CUT: Fate.ABANDONED}.get(State(state), Fate.RELEASED)
+    return Fate.POISONED if state == State.BLOCKED else Fate.ABANDONED if state == State.CUT else Fate.RELEASED

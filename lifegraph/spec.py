@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, TypedDict
 from weakref import WeakKeyDictionary
 
 from .errors import DeclarationError, Fault, did_you_mean, message, short
+from .parameters import evaluate, provided
 
 __all__ = ["ATTRIBUTE", "Declared", "Form", "Hook", "Hooks", "Options", "Spec", "Wish", "describe", "read"]
 
@@ -124,8 +125,11 @@ class Spec:
     kwargs: Mapping[str, Any] | None = None
 
 
-def describe(target: Any, options: dict[str, Any], where: str) -> list[Fault]:
-    """Attach ``options`` to a class or function; return what is wrong with them (then nothing is attached)."""
+def describe(target: Any, options: dict[str, Any], where: str, scope: Mapping[str, Any]) -> list[Fault]:
+    """Attach ``options`` to a class or function; return what is wrong with them (then nothing is attached).
+
+    ``scope`` has the names at the place of declaration; nothing of it is kept.
+    """
     label = getattr(target, "__name__", repr(target))
     whom = f"{label} ({short(where)})"
     if not isinstance(target, type) and not inspect.isfunction(target):
@@ -140,9 +144,10 @@ def describe(target: Any, options: dict[str, Any], where: str) -> list[Fault]:
         options = inherited | options
         if not faults:
             _named_hooks(target, dict(options), whom, faults)
-    elif _form(target).leaves and options.get("stop") is not None:
-        faults.append(Fault(DeclarationError, message(f"{whom} is {_form(target).value} and has a stop hook too",
-                hint="what follows its yield is its stop: leave stop= out")))  # fmt: skip
+    else:
+        if not options.get("provides") and isinstance(kind := _returned(target, scope), type):
+            options["provides"] = kind
+        faults += _left_and_stopped(_form(target), options, whom)
     if not faults:
         if "depends_on" in options:
             options["depends_on"] = tuple(options["depends_on"])
@@ -166,16 +171,18 @@ def read(
         if form is not Form.LIVE:
             where = declared.where
     found = len(faults)
-    faults += _faulty_options(options, f"{label} ({short(where)})") if options else ()
+    if options:
+        faults += _faulty_options(options, f"{label} ({short(where)})")
+        faults += _left_and_stopped(form, options, f"{label} ({short(where)})")
     if len(faults) > found:
         return None
     hooks = _hooks(target, form, declared is not None, options, defaults, f"{label} ({short(where)})", faults)
     if len(faults) > found:
         return None
     wishes = tuple(w if isinstance(w, Wish) else Wish(w) for w in options.get("depends_on", ()))
-    provides = options.get("provides") or (
-        target if form is Form.CLASS else type(target) if form is Form.LIVE else None
-    )
+    provides = options.get("provides")
+    if provides is None:
+        provides = type(target) if form is Form.LIVE else target if form is Form.CLASS else _returned(target, {})
     return Spec(form, target, label, where, hooks, options.get("name"), provides, wishes, args, kwargs)
 
 
@@ -187,11 +194,8 @@ def context(cm: Any, options: Mapping[str, Any], where: str, defaults: Mapping[s
     if not asynchronous and not (hasattr(kind, "__enter__") and hasattr(kind, "__exit__")):
         faults.append(Fault(DeclarationError, message(f"cannot enter {whom}: it is no context manager",
                 hint="graph.add(obj, stop=...) adopts any object")))  # fmt: skip
-    if options.get("stop") is not None:
-        faults.append(Fault(DeclarationError, message(f"cannot enter {whom}: it has a stop hook too",
-                hint="leaving it is its stop: leave stop= out")))  # fmt: skip
     form = Form.ASYNC_CONTEXT if asynchronous else Form.CONTEXT
-    faults += _faulty_options(options, whom)
+    faults += _faulty_options(options, whom) + _left_and_stopped(form, options, whom)
     hooks = _hooks(cm, form, True, {"start": None, **options, "stop": None}, defaults, whom, faults)
     if faults:
         raise DeclarationError.of(faults)
@@ -203,6 +207,22 @@ def declaration(target: Any) -> Declared | None:
     """What `resource` attached to this class (or an ancestor) or function."""
     declared = getattr(target, ATTRIBUTE, None)
     return declared if isinstance(declared, Declared) else None
+
+
+def _returned(target: Any, scope: Mapping[str, Any]) -> type | None:
+    """The class that a factory function says it provides, where its annotation can be read."""
+    annotation = getattr(target, "__annotations__", {}).get("return")
+    try:
+        return provided(evaluate(annotation, target, scope), yields=_form(target) is not Form.FUNCTION)
+    except Exception:  # noqa: BLE001 - an annotation is any expression; whoever asks for the class is told
+        return None
+
+
+def _left_and_stopped(form: Form, options: Mapping[str, Any], whom: str) -> list[Fault]:
+    if not form.leaves or options.get("stop") is None:
+        return []
+    return [Fault(DeclarationError, message(f"{whom} is {form.value} and has a stop hook too",
+            hint="leaving it is its stop: leave stop= out"))]  # fmt: skip
 
 
 def _form(target: Any) -> Form:
@@ -231,6 +251,9 @@ def _hooks(
     faults: list[Fault],
 ) -> Hooks:
     kind = target if form is Form.CLASS else type(target) if form is Form.LIVE else None
+    if form in (Form.FUNCTION, Form.COROUTINE) and "stop" not in options:
+        kind = options.get("provides") or _returned(target, {})
+        kind, declared = (kind, True) if declaration(kind) is not None else (type(None), False)
     memo = _MEMO.setdefault(kind, {}) if kind is not None else {}
     options = {name: value for name, value in options.items() if name not in _NOT_HOOKS}
     key = (declared, *options.items(), *defaults.items())

@@ -30,7 +30,7 @@ carry onto the nodes that come next over a carrying edge. The first three rows a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, KeysView, Sequence
 from enum import IntEnum
 from typing import Final, cast
 
@@ -196,6 +196,11 @@ class Walk:
         return not self._left
 
     @property
+    def settled(self) -> int:
+        """How many nodes are settled."""
+        return len(self.states) - self._left
+
+    @property
     def cut(self) -> bool:
         """Halted or hurried: nothing more begins."""
         return self._cut
@@ -204,9 +209,10 @@ class Walk:
         """Where ``node`` stands."""
         return State(self.states[node])
 
-    def running(self) -> list[int]:
-        """The nodes that act now."""
-        return list(self._deadlines)
+    @property
+    def acting(self) -> KeysView[int]:
+        """The nodes that act now: a live view."""
+        return self._deadlines.keys()
 
     def deadline(self, node: int) -> float:
         """Until when ``node`` may act, the end included; infinity where nothing limits it."""

@@ -118,7 +118,7 @@ class Observed:
                 assert set(story) <= {State.TOLD, State.CUT, State.FAILED}, f"told to go and also {story}"
             self.rule(node, now)
         assert walk.over == all(s in SETTLED for s in now)
-        assert sorted(walk.running()) == [n for n in range(self.size) if now[n] == State.RUNNING]
+        assert sorted(walk.acting) == [n for n in range(self.size) if now[n] == State.RUNNING]
         if kind == "hurry":
             assert walk.over
         self.before = now

@@ -1,0 +1,315 @@
+"""The public face: one class, which says what `Lifecycle` does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from inspect import isroutine
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
+
+from . import view
+from .errors import DeclarationError, Fault, GraphStateError, message, short
+from .events import Event
+from .lifecycle import Lifecycle
+from .plan import Blast, Plan
+from .quarantine import nbytes
+from .report import Report, supposed
+from .parameters import parameters
+from .spec import OPTIONS, Options, Spec, Wish, context, is_limit, read
+
+__all__ = ["Graph"]
+
+T = TypeVar("T")
+
+
+class Graph:
+    """Resources that depend on each other: started dependencies first, torn down dependents first.
+
+    ``resources`` are classes, factories, partials of these, or live instances; what they depend on is pulled in.
+    ``start_timeout`` and ``stop_timeout`` (seconds, None waits for ever) are for resources that say nothing of
+    their own; ``grace`` (seconds) bounds a whole teardown; ``workers`` is how many hooks run at once on the
+    worker lane; ``observers`` are called with every `Event` on a thread of their own.
+
+    Every verb may be called from any thread. Raises `DeclarationError`, with all that is wrong, before anything
+    is started.
+    """
+
+    def __init__(
+        self,
+        *resources: object,
+        name: str = "graph",
+        start_timeout: float | None = 60,
+        stop_timeout: float | None = 10,
+        grace: float | None = None,
+        workers: int = 32,
+        observers: Iterable[Callable[[Event], object]] = (),
+    ) -> None:
+        where = _caller()
+        observers = tuple(observers)
+        limits = {"start_timeout": start_timeout, "stop_timeout": stop_timeout, "grace": grace}
+        faults = _faulty_settings(name, dict(limits), workers, observers, where)
+        if faults:
+            raise DeclarationError.of(faults)
+        defaults = {key: value for key, value in limits.items() if key != "grace"}
+        self._life = Lifecycle(
+            name, Graph, self, where, defaults=defaults, grace=grace, workers=workers, observers=observers
+        )
+        for resource in resources:
+            try:
+                self._add(resource, {}, where, unchecked=True)
+            except DeclarationError as error:
+                faults += error.faults
+        try:
+            self._life.names()  # resolves all it can
+        except DeclarationError as error:
+            faults += error.faults
+        if faults:
+            raise DeclarationError.of(faults)
+
+    # Members ---------------------------------------------------------------------------------------------
+
+    def add(self, obj: T, **options: Unpack[Options]) -> T:
+        """Take a live object (or a class, factory or partial) in, and return it.
+
+        In a running graph it starts at once. Raises `DeclarationError` for what cannot be, `GraphClosingError`
+        once the teardown began, `GraphStateError` when a running graph lacks what it needs, `StartError` when
+        its start fails.
+        """
+        self._add(obj, options, _caller())
+        return obj
+
+    @overload
+    def create(self, target: type[T], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    def create(self, target: partial[T], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    def create(self, target: Callable[..., Generator[T, Any, Any]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    def create(self, target: Callable[..., Iterator[T]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    def create(self, target: Callable[..., T], *args: Any, **kwargs: Any) -> T: ...
+    def create(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Construct ``target`` (a class, factory or partial) now, add it, and return the instance.
+
+        Parameters that the graph's resources can fill are filled. ``name``, ``depends_on`` and the other options
+        of `Options` are the graph's; all else goes to the target. A generator gives what it yielded. What it
+        depends on must be up. In a new graph its start hook waits for `start`. Raises as `add` does.
+        """
+        options = {key: kwargs.pop(key) for key in OPTIONS if key in kwargs}
+        spec, faults = _built(target, args, kwargs, options, _caller(), self._life.model.defaults)
+        if faults or spec is None:
+            raise DeclarationError.of(faults)
+        return self._make(spec, "create")
+
+    def enter(self, cm: AbstractContextManager[T, Any], **options: Unpack[Options]) -> T:
+        """Adopt a context manager: enter it now, and return its value. Leaving it is its stop.
+
+        It is left with the outcome of the *body*, never with a sibling's error; a true return suppresses
+        nothing. Raises as `create` does.
+        """
+        return self._make(context(cm, options, _caller(), self._life.model.defaults), "enter")  # type: ignore[no-any-return]  # what __enter__ returned
+
+    def depend(self, dependent: object, *dependencies: object) -> None:
+        """Add edges between members; wrap a dependency in `order_only` where poison must not pass.
+
+        Raises `CycleError`, with the cycle drawn, when that would close one, and `MissingDependencyError` or
+        `AmbiguousDependencyError` for what is no one member.
+        """
+        where, life = _caller(), self._life
+        with life.mutex:
+            life.check_open("depend")
+            life.names()
+            asker = life.model.the(dependent, "depend")
+            wishes = [d if isinstance(d, Wish) else Wish(d) for d in dependencies]
+            found = [(life.model.the(wish.key, "depend"), wish) for wish in wishes if not wish.optional or life.find(wish.key)]
+            for node, wish in found:
+                life.refuse_held(node, "depend on")
+                life.model.depend(asker, node, uses=wish.uses, where=where)
+
+    def override(self, key: object, replacement: object, **options: Unpack[Options]) -> None:
+        """Before the start: use ``replacement`` (an instance, class, factory or partial) wherever ``key`` is asked for."""
+        life, faults = self._life, list[Fault]()
+        with life.mutex:
+            if life.state != "new":
+                raise GraphStateError(f"cannot override in graph {life.title!r}: it is {life.state}, and no longer new")
+            spec = read(replacement, options, _caller(), life.model.defaults, faults)
+            if spec is None:
+                raise DeclarationError.of(faults)
+            life.override(key, spec)
+
+    # Up and down -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Bring everything up, dependencies first, in parallel. Does nothing in a running graph.
+
+        The first failed start halts it; what is up is then torn down, and `StartError` is raised with the report.
+        Raises `DeclarationError` before any side effect, `GraphClosingError` when a teardown came first.
+        """
+        self._life.start()
+
+    def teardown(self, *, grace: float | None = None) -> Report:
+        """Stop everything, dependents first, in parallel; return the report, and raise nothing for failed resources.
+
+        What a failed, hung or unreached dependent was using is not released. ``grace`` in seconds (default: the
+        graph's). Once for each start: a second or concurrent call returns the same report. Raises
+        `ReentrantTeardownError` from a hook of this graph. A KeyboardInterrupt meanwhile gives up what runs, and
+        is raised again at the end.
+        """
+        if not is_limit(grace):
+            raise DeclarationError(Fault(DeclarationError, f"grace is {grace!r}: it takes seconds, 0 or more, or None"))
+        return self._life.teardown(grace, None)
+
+    def __enter__(self) -> Self:
+        self._life.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        report = self._life.teardown(None, body)
+        if not report.ok:
+            if body is None:
+                raise self._life.teardown_error()
+            body.add_note(f"and then {report.headline}")
+        return False
+
+    # Looking ---------------------------------------------------------------------------------------------
+
+    @overload
+    def __getitem__(self, key: type[T]) -> T: ...
+    @overload
+    def __getitem__(self, key: str) -> Any: ...
+    def __getitem__(self, key: Any) -> Any:
+        """The live instance for a class or a name. Raises `GraphStateError` before it is up or after its release."""
+        return self._life.instance(key)
+
+    def __contains__(self, key: object) -> bool:
+        return bool(self._life.find(key))
+
+    def __len__(self) -> int:
+        return len(self._life.names())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._life.names())
+
+    def __repr__(self) -> str:
+        return f"<Graph {self._life.title!r}: {len(self._life.model)} resources, {self._life.state}>"
+
+    @property
+    def name(self) -> str:
+        """The name of the graph."""
+        return self._life.title
+
+    @property
+    def state(self) -> str:
+        """``new``, ``starting``, ``running``, ``closing`` or ``closed``."""
+        return self._life.state
+
+    @property
+    def report(self) -> Report | None:
+        """The report of the last teardown, or None."""
+        return self._life.report
+
+    def time_left(self) -> float:
+        """For hooks: seconds until the limit of this hook or the end of the grace, whichever is sooner.
+
+        Infinity where there is neither, and outside of hooks.
+        """
+        return self._life.time_left()
+
+    def plan(self) -> Plan:
+        """The frozen `Plan`: order, levels, edges, timeouts, critical path, worst case. Raises `DeclarationError`."""
+        return self._life.plan()
+
+    def what_if(self, fail: Iterable[object] = (), hang: Iterable[object] = ()) -> Report:
+        """The `Report` of a teardown in which these would fail or hang and all else stop. Nothing is touched.
+
+        Takes names, classes and instances. It supposes that kill and is_stopped do not help, and no grace.
+        """
+        plan, life = self._life.plan(), self._life
+        with life.mutex:
+            nodes = life.model.nodes()
+            failing, hanging = ({nodes.index(life.model.the(key, "what_if")) for key in _listed(keys)} for keys in (fail, hang))
+            helped = [life.model.names[nodes[n]] for n in sorted(failing | hanging) if life.model.spec(nodes[n]).hooks.kill is not None]
+        return supposed(plan, failing, hanging, helped)
+
+    def blast(self) -> tuple[Blast, ...]:
+        """Every resource with what its failure would poison, and the bytes of that; the largest first."""
+        plan, life = self._life.plan(), self._life
+        with life.mutex:
+            nodes, things = life.model.nodes(), life.lives.things
+        return plan.blast(lambda n: nbytes(things[nodes[n]]) if nodes[n] < len(things) else 0)
+
+    def to_text(self, **how: Any) -> str:
+        """A tree for a terminal; see `lifegraph.view.draw` for the options."""
+        return view.draw("text", self.plan(), **how)
+
+    def to_dot(self, **how: Any) -> str:
+        """The graph in Graphviz's language."""
+        return view.draw("dot", self.plan(), **how)
+
+    def to_mermaid(self, **how: Any) -> str:
+        """The graph in Mermaid's language."""
+        return view.draw("mermaid", self.plan(), **how)
+
+    # Inside ----------------------------------------------------------------------------------------------
+
+    def _add(self, obj: object, options: Options, where: str, *, unchecked: bool = False) -> None:
+        life, faults = self._life, list[Fault]()
+        spec = read(obj, options, where, life.model.defaults, faults)
+        if spec is None:
+            raise DeclarationError.of(faults)
+        with life.mutex:
+            nodes = life.enlist(spec, "add", alone=False, unchecked=unchecked)
+            running = life.state == "running"
+        if running:
+            life.settle_in(nodes, "add")
+
+    def _make(self, spec: Any, verb: str) -> Any:
+        life = self._life
+        with life.mutex:
+            nodes = life.enlist(spec, verb, alone=True)
+        life.bring_up(nodes, verb, hooks=life.state != "new")
+        return life.lives.things[nodes[0]]
+
+
+def _caller() -> str:
+    frame = sys._getframe(2)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _listed(keys: Any) -> Iterable[object]:
+    return (keys,) if isinstance(keys, str | type) else keys
+
+
+def _built(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any], where: str, defaults: Any
+) -> tuple[Spec | None, list[Fault]]:
+    """The spec of something to be constructed with these arguments, and what is wrong with it."""
+    faults: list[Fault] = []
+    label = getattr(target, "__name__", None) or repr(target)
+    inner = target.func if isinstance(target, partial) else target
+    if not isinstance(inner, type) and not isroutine(inner):
+        faults.append(Fault(DeclarationError, message(f"cannot create {type(target).__name__} ({short(where)})",
+                why="create takes a class, a factory function or a partial of one",
+                hint="graph.add(obj, stop=...) takes a live object in")))  # fmt: skip
+        return None, faults
+    for name in {parameter.name for parameter in parameters(inner)} & options.keys():
+        faults.append(Fault(DeclarationError, message(f"{name!r} is an option of create and a parameter of {label}",
+                hint=f"functools.partial({label}, {name}=...) gives it to {label}")))  # fmt: skip
+    return read(partial(target, *args, **kwargs), options, where, defaults, faults), faults
+
+
+def _faulty_settings(
+    name: object, limits: dict[str, object], workers: object, observers: tuple[object, ...], where: str
+) -> list[Fault]:
+    texts = [f"{key} is {value!r}: it takes seconds, 0 or more, or None" for key, value in limits.items() if not is_limit(value)]
+    if not isinstance(name, str) or not name:
+        texts.append(f"name is {name!r}: it takes a string that is not empty")
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        texts.append(f"workers is {workers!r}: it takes a whole number, 1 or more")
+    texts += [f"observer {observer!r} cannot be called" for observer in observers if not callable(observer)]
+    return [Fault(DeclarationError, f"Graph ({short(where)}): {text}") for text in texts]

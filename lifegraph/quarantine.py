@@ -1,0 +1,171 @@
+"""The one room that holds what must not be released.
+
+From the moment that anything of a graph is up, its vault (everything of it that is alive) stands in a
+container which carries an extra C reference: neither ``del``, nor the garbage collector, nor the interpreter's
+finalization reaches what is inside. Its only way out is `settle`, called by a run when proof has come.
+
+All private names of CPython are used here, each behind a probe, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import time
+import warnings
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+__all__ = ["Held", "Vault", "confine", "hold", "let_go", "quarantine", "settle", "supported"]
+
+
+class Vault(Protocol):
+    """What is kept of one graph."""
+
+    def contents(self) -> Iterable[object]:
+        """Every object in it that must not be finalized."""
+
+    def epitaph(self) -> str | None:
+        """What to say when the process ends while something is still up; None when nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One resource in quarantine: why, since when (Unix time, seconds), and its bytes where it has ``nbytes``."""
+
+    graph: str
+    resource: str
+    generation: int
+    reason: str
+    since: float
+    bytes: int | None
+
+
+_vaults: Final[dict[int, Vault]] = {}
+_confined: Final[dict[tuple[int, int], tuple[str, str, int, str, float, object]]] = {}
+_disarmed: Final[dict[int, list[Any]]] = {}
+_everything: Final = (_vaults, _confined)  # the container with the extra C reference
+_pinned = False
+
+
+def hold(vault: Vault) -> None:
+    """Keep ``vault`` whatever happens, until `let_go`. Idempotent."""
+    global _pinned
+    _vaults[id(vault)] = vault
+    if not _pinned:
+        _pinned = True
+        _pin()
+
+
+def let_go(vault: Vault) -> None:
+    """Nothing in ``vault`` is up, held or unproven any more."""
+    _vaults.pop(id(vault), None)
+
+
+def confine(vault: Vault, node: int, resource: tuple[str, str, int], reason: str, thing: object) -> None:
+    """List one resource (graph, name, generation) of a held vault as quarantined."""
+    _confined.setdefault((id(vault), node), (*resource, reason, time.time(), thing))
+
+
+def settle(vault: Vault, node: int, thing: object) -> None:
+    """Proof has come that ``node`` of ``vault`` has stopped: it is no longer held, nor are its finalizers."""
+    _confined.pop((id(vault), node), None)
+    for finalizer in _disarmed.pop(id(thing), ()) if _disarmed else ():
+        finalizer.atexit = True
+
+
+def quarantine() -> tuple[Held, ...]:
+    """Everything that is held for ever, oldest first; safe from any thread.
+
+    Bytes are asked of each object's ``nbytes`` now; an object that raises, or has none, counts as None.
+    """
+    return tuple(
+        Held(graph, name, generation, reason, since, _bytes(thing))
+        for graph, name, generation, reason, since, thing in list(_confined.values())
+    )
+
+
+def supported() -> dict[str, bool]:
+    """Which of the guarantees this interpreter can keep; probed, not assumed."""
+    return {
+        "survives finalization": sys.implementation.name == "cpython",
+        "weakref.finalize at exit": isinstance(getattr(weakref.finalize, "_registry", None), dict),
+    }
+
+
+def nbytes(thing: object) -> int:
+    """The bytes that ``thing`` says it has, or 0."""
+    return _bytes(thing) or 0
+
+
+def _bytes(thing: object) -> int | None:
+    try:
+        found = getattr(thing, "nbytes", None)
+    except Exception:  # noqa: BLE001 - a property of the user's; the listing must not fail
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _pin() -> None:
+    missing = [name for name, kept in supported().items() if not kept]
+    if missing:
+        warnings.warn(
+            f"lifegraph cannot keep all promises of its quarantine on {sys.implementation.name}: "
+            f"{', '.join(missing)} not supported; leave by os._exit when something is held",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    if supported()["survives finalization"]:
+        import ctypes  # noqa: PLC0415 - slow to import, and needed once
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_everything))
+
+
+def _at_exit(pid: int = os.getpid()) -> None:
+    """Say what was never torn down, and keep the finalizers of what is held from running."""
+    if os.getpid() == pid:
+        for vault in list(_vaults.values()):
+            if text := vault.epitaph():
+                warnings.warn(text, ResourceWarning, stacklevel=1)
+                logging.getLogger("lifegraph").warning("%s", text)
+    _disarm()
+
+
+def _disarm() -> None:
+    if not _vaults or not supported()["weakref.finalize at exit"]:
+        return
+    held = {id(thing) for vault in list(_vaults.values()) for each in vault.contents() for thing in _reached(each)}
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]  # private: probed above
+        alive = finalizer.peek()
+        if alive is not None and finalizer.atexit and id(alive[0]) in held:
+            finalizer.atexit = False
+            _disarmed.setdefault(id(alive[0]), []).append(finalizer)
+
+
+def _reached(thing: object) -> Iterator[object]:
+    """An object and its direct attributes, found without running its code."""
+    yield thing
+    try:
+        yield from object.__getattribute__(thing, "__dict__").values()
+    except (AttributeError, TypeError):
+        pass
+    for kind in type(thing).__mro__:
+        for slot in kind.__dict__.values():
+            if type(slot).__name__ == "member_descriptor":
+                try:
+                    yield slot.__get__(thing)
+                except (AttributeError, TypeError):
+                    continue
+
+
+class _Anchor:
+    """Something to finalize, so that weakref's own exit handler is registered before ours and runs after it."""
+
+
+_anchor = _Anchor()
+weakref.finalize(_anchor, int).detach()
+atexit.register(_at_exit)

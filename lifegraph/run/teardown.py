@@ -1,0 +1,146 @@
+"""A teardown: dependents first. What a failed one was using is poisoned, transitively, and never released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import Context
+from typing import ClassVar, Final
+
+from ..errors import HookTimeout, NotAttempted
+from ..events import Fate, ResourceSettled
+from ..plan import Plan
+from ..report import Detail, Report
+from ..spec import Spec
+from ..walk import State, Walk
+from .engine import Failure, Herald, Run, hook_of
+from .lives import Lives, Phase
+
+__all__ = ["Teardown"]
+
+_CODES: Final = {fate: code for code, fate in enumerate(Fate)}
+_INF: Final = float("inf")
+
+
+class Teardown(Run):
+    """Stops members, and gives each of them its fate.
+
+    ``body`` is what the body of a ``with`` raised, for context managers. ``prior`` tells of a start that is
+    rolled back. The grace, in seconds, counts from ``since`` (the driver's clock) or from the opening.
+    """
+
+    hook: ClassVar[str] = "stop"
+
+    def __init__(
+        self, plan: Plan, nodes: list[int], lives: Lives, *, herald: Herald,
+        body: BaseException | None = None, prior: Mapping[int, Detail] | None = None, since: float | None = None,
+    ) -> None:  # fmt: skip
+        lives.reach()
+        specs = map(lives.model.spec, nodes)
+        idle = [node for node, (member, spec) in enumerate(zip(nodes, specs, strict=True)) if _idle(lives, member, spec)]
+        super().__init__(
+            plan, nodes, lives, Walk(plan.uses, plan.orders, idle),
+            ranks=plan.ranks(), limits=plan.stop_limits, herald=herald,
+        )  # fmt: skip
+        self.codes = bytearray([_CODES[Fate.SKIPPED]]) * len(nodes)
+        self.report: Report | None = None
+        self._body = body
+        self._since = since
+        self._start_failed = prior is not None
+        for node, member in enumerate(nodes):
+            if prior and member in prior:
+                detail = prior[member]
+                self.details[node] = Detail(start_error=detail.start_error, stack=detail.stack)
+
+    def open(self, now: float) -> None:
+        """The run begins, and with it the grace."""
+        if self.plan.grace is not None:
+            self.walk.end = (now if self._since is None else self._since) + self.plan.grace
+        super().open(now)
+        if now >= self.walk.end:
+            self.hurry(now)
+
+    def context(self, node: int, base: Context) -> Context:
+        """A copy of the caller's; what was entered is left in its own."""
+        leaving = self.lives.leavings.get(self.nodes[node]) if self.lives.leavings else None
+        return leaving.context if leaving else base.copy()
+
+    def act(self, node: int) -> object:
+        """Run the stop of ``node``, or leave it."""
+        member = self.nodes[node]
+        leaving = self.lives.leavings.get(member) if self.lives.leavings else None
+        if leaving is not None:
+            return leaving.leave(self._body)
+        hook = self.specs[node].hooks.stop
+        return None if hook is None else hook_of(self.specs[node], self.lives.things[member], hook)()
+
+    def close(self, now: float) -> None:
+        """Sum up: the report, and the quarantine of what is not released."""
+        super().close(now)
+        self.report = report = Report(
+            self.plan, bytes(self.codes), self.began, self.ended, self.details, now - self.opened,
+            tuple(self.notes), start_failed=self._start_failed,
+        )  # fmt: skip
+        for node, code in enumerate(self.codes):
+            if _FATES[code].held:
+                self.lives.confine(self.nodes[node], report.reason(node))
+
+    # What comes of each ----------------------------------------------------------------------------------
+
+    def _turn(self, node: int, now: float) -> bool:
+        if self.lives.phases[self.nodes[node]] != Phase.HUNG:
+            return True
+        self.walk.begin(node)
+        self._hung(node)
+        self.walk.failed(node)
+        return False
+
+    def _succeeded(self, node: int) -> None:
+        self.codes[node] = _CODES[Fate.RELEASED]
+        self.trash.append(self.lives.release(self.nodes[node]))
+
+    def _failed(self, node: int, failure: Failure) -> None:
+        self.codes[node] = _CODES[Fate.FAILED]
+        self._note_detail(node, error=failure.text, error_type=failure.kind, stack=failure.trace)
+
+    def _hangs(self, node: int) -> None:
+        self.codes[node] = _CODES[Fate.TIMED_OUT]
+
+    def _unasked(self, state: State, node: int) -> None:
+        phase = self.lives.phases[self.nodes[node]]
+        if phase in (Phase.DECLARED, Phase.RELEASED):
+            return
+        if phase == Phase.MADE:
+            self.trash.append(self.lives.release(self.nodes[node], Phase.DECLARED))
+            return
+        if phase == Phase.HUNG:
+            self._hung(node)
+        elif state is State.PASSED:
+            self._succeeded(node)
+        else:
+            self._not_attempted(node, Fate.POISONED if state is State.BLOCKED else Fate.ABANDONED)
+
+    def _hung(self, node: int) -> None:
+        """Its start still ran at its limit: no stop is called, and nothing proves that it uses nothing."""
+        self.codes[node] = _CODES[Fate.TIMED_OUT]
+        error = self.details[node].start_error if node in self.details else "its start never returned"
+        self.errors[node] = self._signed(node, HookTimeout(error))
+        self._note_detail(node, error=error, error_type="HookTimeout")
+
+    def _not_attempted(self, node: int, fate: Fate) -> None:
+        self.codes[node] = _CODES[fate]
+        if fate is Fate.ABANDONED:
+            why = "the grace ran out" if self.walk.end < _INF else "the teardown was hurried"
+            self.errors[node] = self._signed(node, NotAttempted(f"{self.plan.names[node]}: not attempted, {why}"))
+            self._note_detail(node, error=f"not attempted, {why}", error_type="NotAttempted")
+        self._herald.tell(ResourceSettled(self.plan.title, self.opened, self.plan.names[node], fate))
+
+
+_FATES: Final = tuple(Fate)
+
+
+def _idle(lives: Lives, member: int, spec: Spec) -> bool:
+    """Nothing is to be done for it at its turn."""
+    phase = lives.phases[member]
+    if phase in (Phase.UP, Phase.HALF):
+        return spec.hooks.stop is None and member not in lives.leavings
+    return phase != Phase.HUNG
