@@ -6,7 +6,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from lifegraph import resource
 
+
+@resource
 class Directory:
     """A directory of the user's, which stays; or, without one, a temporary directory that stop removes."""
 

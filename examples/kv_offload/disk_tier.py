@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import crc32c
+
+from lifegraph import named, resource
 
 from .directory import Directory
 from .pack_files import PackFiles, Sync
@@ -17,6 +20,7 @@ from .transfers import Transfers
 from .view import View
 
 
+@resource
 class DiskTier:
     """Keeps blocks in `directory`, up to `cap` bytes, the least recently used packs out first.
 
@@ -27,7 +31,7 @@ class DiskTier:
 
     def __init__(
         self,
-        view: View,
+        view: Annotated[View, named("view(disk)")],
         directory: Directory,
         cap: int,
         *,

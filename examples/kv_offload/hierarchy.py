@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from lifegraph import resource
+
 from .pool import BlockPool, BlockState
 from .tier import Job, Lookup, Outcome, Tier
 
@@ -30,6 +32,7 @@ class Answer:
     """the tier that it comes from, when it is on its way"""
 
 
+@resource
 class Hierarchy:
     """Stores with one pin per tier; looks up; promotes in batches of at most `batch` blocks, in part if need be.
 

@@ -11,11 +11,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from lifegraph import resource
+
 from .peer_wire import SECRET_BYTES
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
+@resource
 class PeerHost:
     """Starts the peer process, and ends it by asking: its stdin is closed, then it is waited for and reaped.
 

@@ -6,8 +6,11 @@ import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Annotated
 
 import crc32c
+
+from lifegraph import named, resource
 
 from .peer_host import PeerHost
 from .peer_wire import Item, Op, WireError, authenticate, receive_frame, receive_into, send_frame
@@ -18,6 +21,7 @@ from .view import View
 CONNECT_SECONDS = 10.0
 
 
+@resource
 class PeerTier:
     """Stores to and loads from a peer over one authenticated connection, with one thread. Thread-safe.
 
@@ -25,7 +29,7 @@ class PeerTier:
     ones, and nothing is claimed any longer. What had been received by then is never served.
     """
 
-    def __init__(self, view: View, host: PeerHost, *, queue_limit: int = 1024) -> None:
+    def __init__(self, view: Annotated[View, named("view(peer)")], host: PeerHost, *, queue_limit: int = 1024) -> None:
         self._view = view
         self._host = host
         self._socket: socket.socket | None = None

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lifegraph import resource
+
 from .registration import Registration
 
 
@@ -40,6 +42,7 @@ class _Block:
     pins: Counter[str] = field(default_factory=Counter)
 
 
+@resource
 class BlockPool:
     """Blocks of `block_size` bytes over a pinned region of `size` bytes. Every method is thread-safe and brief."""
 

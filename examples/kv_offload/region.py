@@ -12,11 +12,14 @@ import mmap
 
 import crc32c
 
+from lifegraph import resource
+
 from .libc import MADV_POPULATE_WRITE, address_of
 
 PAGE = mmap.PAGESIZE
 
 
+@resource
 class Mapping:
     """`size` bytes of `MAP_PRIVATE|MAP_ANONYMOUS` memory: huge pages preferred, prefaulted, not inherited over fork.
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import mmap
 
+from lifegraph import resource
+
 from . import libc, smaps
 from .pinning import PinError, Pinner, choose_pinner, cuda_runtime, memlock_limit
 from .region import Mapping
 from .units import show_size
 
 
+@resource
 class Registration:
     """The pages of a mapping, pinned from start to stop.
 

@@ -8,6 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from lifegraph import named, resource
 
 from .hierarchy import Hierarchy
 from .prompts import write_content
@@ -38,13 +41,16 @@ class _Order:
     error: Exception | None = None
 
 
+@resource
 class Traffic:
     """Serves one prompt after the other; `served` counts blocks by where they came from.
 
     It has a thread of its own, so that an interrupt of the caller never falls between a block and its pin. Thread-safe.
     """
 
-    def __init__(self, hierarchy: Hierarchy, view: View, *, patience: float = 30.0) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, view: Annotated[View, named("view(engine)")], *, patience: float = 30.0
+    ) -> None:
         self._hierarchy = hierarchy
         self._view = view
         self._patience = patience

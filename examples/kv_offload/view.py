@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from lifegraph import resource
+
 from .pool import BlockPool
 from .region import Mapping
 
 
+@resource
 class View:
     """One borrower's blocks. The dependency of a tier on the memory is this object.
 
@@ -13,7 +16,8 @@ class View:
     numpy at that moment makes `stop` raise BufferError, which is evidence of use. Reading a slot is thread-safe.
     """
 
-    def __init__(self, pool: BlockPool, mapping: Mapping) -> None:
+    def __init__(self, borrower: str, pool: BlockPool, mapping: Mapping) -> None:
+        self._borrower = borrower
         self._pool = pool
         self._mapping = mapping
         self._slots: list[memoryview] = []
@@ -32,7 +36,7 @@ class View:
             except BufferError:
                 in_use[slot] = block
         if in_use:
-            raise BufferError(f"{len(in_use)} block(s) still in use: slots {sorted(in_use)}")
+            raise BufferError(f"{len(in_use)} block(s) still in use by {self._borrower}: slots {sorted(in_use)}")
         self._slots = []
 
     @property

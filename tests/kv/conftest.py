@@ -60,7 +60,7 @@ class Memory:
         self.pool = BlockPool(self.registration, self.size, self.block)
 
     def view(self) -> View:
-        view = View(self.pool, self.mapping)
+        view = View("test", self.pool, self.mapping)
         view.start()
         self.views.append(view)
         return view
