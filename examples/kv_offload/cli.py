@@ -1,0 +1,111 @@
+"""The command line: `run` (the default), `plan` and `explain`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lifegraph import LifegraphError, Report
+
+from .assembly import SMALLEST_BLOCK, Settings, assemble
+from .faults import TIERS
+from .pinning import PinError
+from .units import parse_size, show_size
+
+DEFAULT_SIZE = 256 << 20
+SMALLEST_REGION = 64 * SMALLEST_BLOCK
+LARGEST_REGION = 1 << 40
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code: 0 all released, 1 the traffic failed, 2 wrong use or a failed start, 3 something was not released."""
+    parser = _parser()
+    options = parser.parse_intermixed_args(arguments)
+    verb = {"run": _run, "plan": _plan, "explain": _explain}[options.verb]
+    if options.name is not None and options.verb != "explain":
+        parser.error(f"{options.verb} takes no name; got {options.name!r}")
+    try:
+        return verb(options)
+    except (_WrongUse, PinError, LifegraphError) as error:
+        print(f"{parser.prog}: error: {error}", file=sys.stderr)
+        return 2
+
+
+class _WrongUse(Exception):
+    """The command cannot be carried out; the message is for the user."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.kv_offload",
+        description="A KV-cache offload hierarchy: a pinned region, a disk tier, a peer tier, and a safe teardown.",
+    )
+    parser.add_argument("verb", nargs="?", choices=("run", "plan", "explain"), default="run", help="default: run")
+    parser.add_argument("name", nargs="?", help="explain: the resource to explain (default: all that is held)")
+    parser.add_argument("--size", type=_size, default=DEFAULT_SIZE, help="bytes of the region, like 256M (the default)")
+    parser.add_argument("--dir", type=Path, help="where the disk tier keeps its files (default: a temporary directory)")
+    parser.add_argument("--report", type=Path, default=Path("report.json"), help="default: report.json")
+    parser.add_argument("--fail", type=_failing, action="append", default=[], metavar="TIER:stop|start")
+    parser.add_argument("--hang", choices=TIERS, action="append", default=[], metavar="TIER")
+    return parser
+
+
+def _size(text: str) -> int:
+    try:
+        size = parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not SMALLEST_REGION <= size <= LARGEST_REGION:
+        limits = f"{show_size(SMALLEST_REGION)} to {show_size(LARGEST_REGION)}"
+        raise argparse.ArgumentTypeError(f"{text}: a region has {limits}")
+    return size // SMALLEST_BLOCK * SMALLEST_BLOCK
+
+
+def _failing(text: str) -> tuple[str, str]:
+    tier, _, hook = text.partition(":")
+    if tier not in TIERS or hook not in ("start", "stop"):
+        raise argparse.ArgumentTypeError(f"{text!r}: write it as TIER:stop or TIER:start; tiers are {', '.join(TIERS)}")
+    return tier, hook
+
+
+def _settings(options: argparse.Namespace, size: int) -> Settings:
+    faults: dict[str, str] = {}
+    for tier, fault in [*options.fail, *((tier, "hang") for tier in options.hang)]:
+        if faults.setdefault(tier, fault) != fault:
+            raise _WrongUse(f"{tier} can show one fault at a time: {faults[tier]} or {fault}")
+    if options.dir is not None and options.dir.exists() and not options.dir.is_dir():
+        raise _WrongUse(f"--dir {options.dir} is not a directory")
+    return Settings(size, options.dir, faults)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from .demo import Demo  # noqa: PLC0415 - the other verbs do without
+    from .registration import pinnable  # noqa: PLC0415 - the same
+
+    _settings(options, options.size)
+    if not options.report.parent.is_dir() or options.report.is_dir():
+        raise _WrongUse(f"--report {options.report}: no file can be written there")
+    size, notice = pinnable(options.size, SMALLEST_REGION)
+    if notice:
+        print(f"notice    {notice}")
+    return Demo(_settings(options, size), options.report).run()
+
+
+def _plan(options: argparse.Namespace) -> int:
+    graph = assemble(_settings(options, options.size))
+    print(graph.to_text())
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    try:
+        report = Report.from_json(options.report.read_text())
+    except (OSError, ValueError) as error:
+        raise _WrongUse(f"no report to explain in {options.report}: {error}") from error
+    if options.name is not None and options.name not in report.fates:
+        raise _WrongUse(f"{options.report} knows no {options.name!r}; it has {', '.join(report.fates)}")
+    names = [options.name] if options.name is not None else [*report.timed_out, *report.failed, *report.poisoned]
+    print("\n\n".join(report.explain(name) for name in names) or "everything was released")
+    return 0

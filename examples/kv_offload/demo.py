@@ -1,0 +1,129 @@
+"""One run: start, serve, tear down, and show what came of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from lifegraph import Graph, Report, StartError, TeardownError
+
+from .assembly import Settings, assemble
+from .directory import Directory
+from .held import inspect
+from .hierarchy import Hierarchy
+from .progress import progress
+from .prompts import Workload, prompts
+from .region import Mapping
+from .registration import Registration
+from .tier import Tier
+from .traffic import COMPUTED, REGION, Traffic, WrongBytes
+from .units import show_rate, show_size
+
+WORKLOAD = Workload(prompts=200, prefixes=16, prefix_blocks=24, suffix_blocks=4)
+SETTLE_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What `main` saw while the graph was up. The objects outlive it only to be asked, never to be used."""
+
+    mapping: Mapping
+    directory: Directory
+    engine: Traffic
+    manager: Hierarchy
+    tiers: list[Tier]
+    checksum: int | None = None
+
+
+class Demo:
+    """Runs a hierarchy once; `main` is what the graph runs between start and teardown."""
+
+    def __init__(self, settings: Settings, report_path: Path) -> None:
+        self._settings = settings
+        self._report_path = report_path
+        self._seen: _Seen | None = None
+
+    def run(self) -> int:
+        """The exit code. Does not return while something is held: then the process ends here.
+
+        What is held must stay so to the very end, so nothing may be finalized any more.
+        """
+        graph = assemble(self._settings)
+        code = self._up_and_down(graph)
+        report = graph.report
+        if report is None:
+            return code
+        code = report.exit_code or code
+        self._show(report)
+        if not report.ok:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        return code
+
+    def _up_and_down(self, graph: Graph) -> int:
+        """0, or 1 where the traffic failed; what became of the resources is in the graph's report."""
+        try:
+            with graph:
+                self.main(graph)
+        except (StartError, TeardownError):
+            return 0  # each of them is in the report
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        except (WrongBytes, TimeoutError) as error:
+            print(f"the traffic failed: {error}", file=sys.stderr)
+            return 1
+        return 0
+
+    def main(self, graph: Graph) -> None:
+        """Serve the prompts, let the tiers finish, and take the checksum that must still hold if anything is held."""
+        seen = self._seen = _Seen(
+            mapping=graph[Mapping],
+            directory=graph[Directory],
+            engine=graph[Traffic],
+            manager=graph[Hierarchy],
+            tiers=[graph["peer"], graph["disk"]],
+        )
+        region = graph[Mapping]
+        print(f"region    {show_size(region.size)}, {graph[Registration].how}")
+        for note in region.notes:
+            print(f"note      {note}")
+        with progress("prompts", WORKLOAD.prompts) as told:
+            seen.engine.serve(prompts(WORKLOAD), told)
+        seen.manager.flush(SETTLE_SECONDS)
+        seen.checksum = region.checksum()
+
+    def _show(self, report: Report) -> None:
+        seen = self._seen
+        if seen is not None:
+            _show_traffic(seen)
+        print(report.to_text(), file=sys.stdout if report.exit_code == 0 else sys.stderr)
+        self._report_path.write_text(report.to_json())
+        print(f"report    {self._report_path}")
+        if seen is None:
+            return
+        print(f"memory    {inspect(seen.mapping, seen.checksum)}")
+        if seen.directory.temporary:
+            print(f"left      {seen.directory.path}: remove it when no process uses it any longer")
+
+
+def _show_traffic(seen: _Seen) -> None:
+    total = seen.engine.served.total()
+    print(f"\nserved    {total} blocks, every one checked byte for byte")
+    for source in (REGION, *(tier.label() for tier in seen.tiers), COMPUTED):
+        count = seen.engine.served[source]
+        print(f"  {source:<9} {count:>6}  {count / max(total, 1):>5.0%}")
+    for tier in seen.tiers:
+        stats = tier.stats()
+        print(
+            f"{tier.label():<9} stored {stats.stored} ({show_rate(stats.stored_bytes, stats.store_seconds)}), "
+            f"loaded {stats.loaded} ({show_rate(stats.loaded_bytes, stats.load_seconds)}), missed {stats.missed}, "
+            f"wrong {stats.corrupt}, failed {stats.failed}, cancelled {stats.cancelled}, refused {stats.refused}"
+        )
+        for note in getattr(tier, "notes", ()):
+            print(f"note      {tier.label()}: {note}")
+    for trouble, times in seen.manager.troubles.items():
+        print(f"note      {trouble} ({times} times)")
+    print()
