@@ -12,6 +12,7 @@ from lifegraph import LifegraphError, Report
 from .assembly import SMALLEST_BLOCK, Settings, assemble
 from .faults import TIERS
 from .pinning import PinError
+from .smaps import available_bytes
 from .units import parse_size, show_size
 
 DEFAULT_SIZE = 256 << 20
@@ -87,6 +88,10 @@ def _run(options: argparse.Namespace) -> int:
     _settings(options, options.size)
     if not options.report.parent.is_dir() or options.report.is_dir():
         raise _WrongUse(f"--report {options.report}: no file can be written there")
+    if options.size > available_bytes():
+        raise _WrongUse(
+            f"--size {show_size(options.size)}: only {show_size(available_bytes())} of memory are available"
+        )
     size, notice = pinnable(options.size, SMALLEST_REGION)
     if notice:
         print(f"notice    {notice}")

@@ -10,6 +10,7 @@ import fcntl
 import mmap
 import os
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -92,7 +93,7 @@ class PackFiles:
 
         Packs of another version or block size are neither: they are left alone, and noted.
         """
-        good, bad = [], []
+        good, bad, foreign = [], [], Counter[str]()
         for path in self.directory.glob(f"*{SUFFIX}"):
             try:
                 with path.open("rb") as file:
@@ -105,11 +106,12 @@ class PackFiles:
             except FileNotFoundError:
                 continue
             except ForeignPack as error:
-                self.notes.append(f"{path.name} left alone: {error}")
+                foreign[str(error)] += 1
             except BadPack as error:
                 bad.append((path, str(error)))
             else:
                 good.append((status.st_mtime_ns, path, header))
+        self.notes += [f"{count} pack(s) left alone: {why}" for why, count in foreign.items()]
         return [(path, header) for _, path, header in sorted(good, key=lambda item: item[:2])], bad
 
     def sweep(self) -> int:

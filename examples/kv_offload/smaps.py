@@ -57,6 +57,14 @@ def locked_bytes() -> int:
     return 0
 
 
+def available_bytes() -> int:
+    """What the machine could give without swapping (MemAvailable)."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise OSError("/proc/meminfo does not say MemAvailable")
+
+
 def _parse(lines: Iterable[str]) -> Iterator[_Vma]:
     vma: _Vma | None = None
     for line in lines:

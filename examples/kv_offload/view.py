@@ -12,8 +12,9 @@ from .region import Mapping
 class View:
     """One borrower's blocks. The dependency of a tier on the memory is this object.
 
-    Each slot is one memoryview, cut at start and released at stop: a block that is still handed to the kernel or to
-    numpy at that moment makes `stop` raise BufferError, which is evidence of use. Reading a slot is thread-safe.
+    Each slot is one memoryview, cut at start and released at stop: a block that is inside a system call or otherwise
+    exported at that moment makes `stop` raise BufferError, which is evidence of use. What somebody cut from a slot in
+    turn is not seen here; it keeps the mapping, whose own stop then raises. Reading a slot is thread-safe.
     """
 
     def __init__(self, borrower: str, pool: BlockPool, mapping: Mapping) -> None:
@@ -37,7 +38,6 @@ class View:
                 in_use[slot] = block
         if in_use:
             raise BufferError(f"{len(in_use)} block(s) still in use by {self._borrower}: slots {sorted(in_use)}")
-        self._slots = []
 
     @property
     def block_size(self) -> int:
@@ -45,5 +45,5 @@ class View:
         return self._pool.block_size
 
     def block(self, slot: int) -> memoryview:
-        """The bytes of a slot, shared and writable. Raises ValueError on use after the view was stopped."""
+        """The bytes of a slot, shared and writable. After the view was stopped any use of them raises ValueError."""
         return self._slots[slot]

@@ -195,6 +195,7 @@ def test_plan_shows_everything_and_starts_nothing():
         (["--size", "many"], "not a size"),
         (["--size", "1M"], "4.0 MiB to"),
         (["--size", "-1"], "not a size"),
+        (["--size", "1024G"], "are available"),
         (["--fail", "disk"], "TIER:stop or TIER:start"),
         (["--fail", "tape:stop"], "tiers are disk, peer"),
         (["--hang", "tape"], "invalid choice"),

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import mmap
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -129,6 +130,21 @@ def test_what_the_kernel_refuses_is_noted_and_worked_around(monkeypatch):
     registration.start()
     registration.stop()
     mapping.stop()
+
+
+def test_a_view_in_use_does_not_stop(memory):
+    """A block that somebody has from it is named; the others are released, and the memory stays."""
+    view = memory.view()
+    user = pickle.PickleBuffer(view.block(3))
+    with pytest.raises(BufferError, match=r"1 block\(s\) still in use by test: slots \[3\]"):
+        view.stop()
+    with pytest.raises(ValueError, match="released"):
+        view.block(4)[0] = 1
+    view.block(3)[0] = 42
+    user.release()
+    view.stop()
+    with pytest.raises(ValueError, match="released"):
+        view.block(3)[0] = 1
 
 
 CHILD = """
