@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -22,6 +23,10 @@ from lifegraph import (
 from tests.graph.world import PATIENCE, Elsewhere, World, fates, raises, until
 
 BASE_EXCEPTIONS = [KeyboardInterrupt("k"), SystemExit(3), GeneratorExit("g"), asyncio.CancelledError("c")]
+
+
+class Db:
+    """Something provided by a factory."""
 
 
 def failing_start(graph: Graph) -> StartError:
@@ -350,11 +355,6 @@ class TestGenerators:
 
     def test_a_factory_may_be_a_partial_with_arguments(self) -> None:
         """What it is given it gets, what the graph has it gets, and what it yields is the instance."""
-        from functools import partial
-
-        class Db:
-            pass
-
         @resource
         def db(url: str) -> Iterator[Db]:
             made = Db()
