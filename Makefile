@@ -34,7 +34,7 @@ demo: $(VENV)/.stamp-kv
 	$(BIN)/python -m examples.kv_offload $(ARGS)
 
 bench: $(VENV)/.stamp-kv
-	$(BIN)/python -m examples.kv_offload bench $(ARGS)
+	$(BIN)/python -m benchmarks $(ARGS)
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
