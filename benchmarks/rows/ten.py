@@ -40,6 +40,7 @@ def measure(scale: Scale) -> Row:
     found = interleave({"warm": _warm, "unit": partial(class_managers, UNIT)}, scale.rounds())
     warm, units = [spent.wall for spent in found["warm"]], [spent.wall / UNIT for spent in found["unit"]]
     row.ratio("warm / one class context manager", warm, units, WARM)
+    answer(_CHILD)  # writes the byte code
     cold = [tuple(map(float, answer(_CHILD).split())) for _ in range(3 if scale.quick else 25)]
     row.figures.append(
         spread("cold, in a fresh process / one class context manager", [took / unit for took, unit in cold], COLD)
