@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from inspect import isroutine
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from . import view
-from .errors import DeclarationError, Fault, GraphStateError, message, short
+from .drive.steps import on_loop, on_thread
+from .errors import DeclarationError, Fault, message, short
 from .events import Event
 from .lifecycle import Lifecycle
 from .plan import Blast, Plan
@@ -57,15 +58,8 @@ class Graph:
         self._life = Lifecycle(
             name, Graph, self, where, defaults=defaults, grace=grace, workers=workers, observers=observers
         )
-        for resource in resources:
-            try:
-                self._add(resource, {}, where, unchecked=True)
-            except DeclarationError as error:
-                faults += error.faults
-        try:
-            self._life.names()  # resolves all it can
-        except DeclarationError as error:
-            faults += error.faults
+        specs = [read(resource, {}, where, defaults, faults) for resource in resources]
+        self._life.found([spec for spec in specs if spec is not None], faults)
         if faults:
             raise DeclarationError.of(faults)
 
@@ -78,7 +72,12 @@ class Graph:
         once the teardown began, `GraphStateError` when a running graph lacks what it needs, `StartError` when
         its start fails.
         """
-        self._add(obj, options, _caller())
+        on_thread(self._life.admit(self._read(obj, options, _caller()), "add", at_once=False))
+        return obj
+
+    async def aadd(self, obj: T, **options: Unpack[Options]) -> T:
+        """`add` for coroutines: what starts at once is waited for without blocking the loop."""
+        await on_loop(self._life.admit(self._read(obj, options, _caller()), "add", at_once=False, awaited=True))
         return obj
 
     @overload
@@ -98,11 +97,29 @@ class Graph:
         of `Options` are the graph's; all else goes to the target. A generator gives what it yielded. What it
         depends on must be up. In a new graph its start hook waits for `start`. Raises as `add` does.
         """
-        options = {key: kwargs.pop(key) for key in OPTIONS if key in kwargs}
-        spec, faults = _built(target, args, kwargs, options, _caller(), self._life.model.defaults)
-        if faults or spec is None:
-            raise DeclarationError.of(faults)
-        return self._make(spec, "create")
+        spec = self._built(target, args, kwargs, _caller())
+        return self._made(on_thread(self._life.admit(spec, "create", at_once=True)))
+
+    @overload
+    async def acreate(self, target: type[T], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    async def acreate(self, target: partial[T], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    async def acreate(self, target: Callable[..., AsyncGenerator[T, Any]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    async def acreate(self, target: Callable[..., AsyncIterator[T]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    async def acreate(self, target: Callable[..., Generator[T, Any, Any]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    async def acreate(self, target: Callable[..., Iterator[T]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    async def acreate(self, target: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    async def acreate(self, target: Callable[..., T], *args: Any, **kwargs: Any) -> T: ...
+    async def acreate(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """`create` for coroutines; async factories and async generators run on the caller's loop."""
+        spec = self._built(target, args, kwargs, _caller())
+        return self._made(await on_loop(self._life.admit(spec, "create", at_once=True, awaited=True)))
 
     def enter(self, cm: AbstractContextManager[T, Any], **options: Unpack[Options]) -> T:
         """Adopt a context manager: enter it now, and return its value. Leaving it is its stop.
@@ -110,7 +127,17 @@ class Graph:
         It is left with the outcome of the *body*, never with a sibling's error; a true return suppresses
         nothing. Raises as `create` does.
         """
-        return self._make(context(cm, options, _caller(), self._life.model.defaults), "enter")  # type: ignore[no-any-return]  # what __enter__ returned
+        spec = context(cm, options, _caller(), self._life.model.defaults)
+        return self._made(on_thread(self._life.admit(spec, "enter", at_once=True)))  # type: ignore[no-any-return]  # entered
+
+    @overload
+    async def aenter(self, cm: AbstractAsyncContextManager[T, Any], **options: Unpack[Options]) -> T: ...
+    @overload
+    async def aenter(self, cm: AbstractContextManager[T, Any], **options: Unpack[Options]) -> T: ...
+    async def aenter(self, cm: Any, **options: Unpack[Options]) -> Any:
+        """`enter` for coroutines, and for async context managers; takes sync ones too."""
+        spec = context(cm, options, _caller(), self._life.model.defaults)
+        return self._made(await on_loop(self._life.admit(spec, "enter", at_once=True, awaited=True)))
 
     def depend(self, dependent: object, *dependencies: object) -> None:
         """Add edges between members; wrap a dependency in `order_only` where poison must not pass.
@@ -131,14 +158,9 @@ class Graph:
 
     def override(self, key: object, replacement: object, **options: Unpack[Options]) -> None:
         """Before the start: use ``replacement`` (an instance, class, factory or partial) wherever ``key`` is asked for."""
-        life, faults = self._life, list[Fault]()
-        with life.mutex:
-            if life.state != "new":
-                raise GraphStateError(f"cannot override in graph {life.title!r}: it is {life.state}, and no longer new")
-            spec = read(replacement, options, _caller(), life.model.defaults, faults)
-            if spec is None:
-                raise DeclarationError.of(faults)
-            life.override(key, spec)
+        spec = self._read(replacement, options, _caller())
+        with self._life.mutex:
+            self._life.override(key, spec)
 
     # Up and down -----------------------------------------------------------------------------------------
 
@@ -148,7 +170,14 @@ class Graph:
         The first failed start halts it; what is up is then torn down, and `StartError` is raised with the report.
         Raises `DeclarationError` before any side effect, `GraphClosingError` when a teardown came first.
         """
-        self._life.start()
+        on_thread(self._life.start())
+
+    async def astart(self) -> None:
+        """`start` for coroutines: async resources live on the caller's loop, sync hooks run on threads.
+
+        A cancellation meanwhile calls the start off; it is raised again when all is torn down.
+        """
+        await on_loop(self._life.start(awaited=True))
 
     def teardown(self, *, grace: float | None = None) -> Report:
         """Stop everything, dependents first, in parallel; return the report, and raise nothing for failed resources.
@@ -158,23 +187,38 @@ class Graph:
         `ReentrantTeardownError` from a hook of this graph. A KeyboardInterrupt meanwhile gives up what runs, and
         is raised again at the end.
         """
-        if not is_limit(grace):
-            raise DeclarationError(Fault(DeclarationError, f"grace is {grace!r}: it takes seconds, 0 or more, or None"))
-        return self._life.teardown(grace, None)
+        return on_thread(self._life.teardown(_grace(grace), None))
+
+    async def ateardown(self, *, grace: float | None = None) -> Report:
+        """`teardown` for coroutines. Cancelling it gives up what runs; the cancellation is raised again at the end."""
+        return await on_loop(self._life.teardown(_grace(grace), None, awaited=True))
 
     def __enter__(self) -> Self:
-        self._life.start()
+        on_thread(self._life.start())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        report = self._life.teardown(None, body)
-        if not report.ok:
-            if body is None:
-                raise self._life.teardown_error()
-            body.add_note(f"and then {report.headline}")
+        self._ended(on_thread(self._life.teardown(None, body)), body)
         return False
+
+    async def __aenter__(self) -> Self:
+        await on_loop(self._life.start(awaited=True))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        self._ended(await on_loop(self._life.teardown(None, body, awaited=True)), body)
+        return False
+
+    def _ended(self, report: Report, body: BaseException | None) -> None:
+        if report.ok:
+            return
+        if body is None:
+            raise self._life.teardown_error()
+        body.add_note(f"and then {report.headline}")
 
     # Looking ---------------------------------------------------------------------------------------------
 
@@ -257,23 +301,19 @@ class Graph:
 
     # Inside ----------------------------------------------------------------------------------------------
 
-    def _add(self, obj: object, options: Options, where: str, *, unchecked: bool = False) -> None:
-        life, faults = self._life, list[Fault]()
-        spec = read(obj, options, where, life.model.defaults, faults)
+    def _read(self, obj: object, options: Mapping[str, Any], where: str) -> Spec:
+        faults: list[Fault] = []
+        spec = read(obj, options, where, self._life.model.defaults, faults)
         if spec is None:
             raise DeclarationError.of(faults)
-        with life.mutex:
-            nodes = life.enlist(spec, "add", alone=False, unchecked=unchecked)
-            running = life.state == "running"
-        if running:
-            life.settle_in(nodes, "add")
+        return spec
 
-    def _make(self, spec: Any, verb: str) -> Any:
-        life = self._life
-        with life.mutex:
-            nodes = life.enlist(spec, verb, alone=True)
-        life.bring_up(nodes, verb, hooks=life.state != "new")
-        return life.lives.things[nodes[0]]
+    def _built(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: str) -> Spec:
+        options = {key: kwargs.pop(key) for key in OPTIONS if key in kwargs}
+        return _built(target, args, kwargs, options, where, self._life.model.defaults)
+
+    def _made(self, node: int) -> Any:
+        return self._life.lives.things[node]
 
 
 def _caller() -> str:
@@ -287,8 +327,8 @@ def _listed(keys: Any) -> Iterable[object]:
 
 def _built(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any], where: str, defaults: Any
-) -> tuple[Spec | None, list[Fault]]:
-    """The spec of something to be constructed with these arguments, and what is wrong with it."""
+) -> Spec:
+    """The spec of something to be constructed with these arguments; raises `DeclarationError`."""
     faults: list[Fault] = []
     label = getattr(target, "__name__", None) or repr(target)
     inner = target.func if isinstance(target, partial) else target
@@ -296,11 +336,20 @@ def _built(
         faults.append(Fault(DeclarationError, message(f"cannot create {type(target).__name__} ({short(where)})",
                 why="create takes a class, a factory function or a partial of one",
                 hint="graph.add(obj, stop=...) takes a live object in")))  # fmt: skip
-        return None, faults
+        raise DeclarationError.of(faults)
     for name in {parameter.name for parameter in parameters(inner)} & options.keys():
         faults.append(Fault(DeclarationError, message(f"{name!r} is an option of create and a parameter of {label}",
                 hint=f"functools.partial({label}, {name}=...) gives it to {label}")))  # fmt: skip
-    return read(partial(target, *args, **kwargs), options, where, defaults, faults), faults
+    spec = read(partial(target, *args, **kwargs), options, where, defaults, faults)
+    if spec is None or faults:
+        raise DeclarationError.of(faults)
+    return spec
+
+
+def _grace(seconds: float | None) -> float | None:
+    if not is_limit(seconds):
+        raise DeclarationError(Fault(DeclarationError, f"grace is {seconds!r}: it takes seconds, 0 or more, or None"))
+    return seconds
 
 
 def _faulty_settings(

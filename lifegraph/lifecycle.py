@@ -1,20 +1,24 @@
 """The life of one graph: its states, and which run a verb makes. The face above it only speaks.
 
-One lock guards the model and the state; it is never held while user code runs.
+Verbs are `Steps`, written once for threads and loops. One lock guards the model and the state; it is held neither
+while user code runs nor over a ``yield``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from time import monotonic
 from typing import Any, NoReturn
 
 from .drive.herald import Herald
-from .drive.pool import Latch, Mutex
-from .drive.threads import Dedicated, Threads, acting
+from .drive.lanes import Lanes
+from .drive.pool import Latch, Mutex, loop_here, pool
+from .drive.steps import Steps
+from .drive.threads import Driver, acting
 from .errors import (
     DeclarationError,
     Fault,
@@ -65,248 +69,352 @@ class Lifecycle:
         self.herald = Herald(observers)
         self.report: Report | None = None
         self._graph = graph
-        self._dedicated: dict[int, Dedicated] = {}
-        self._driver: Threads | None = None  # of the start that goes on
-        self._coming: dict[Threads, Latch] = {}  # runs that bring single members up
-        self._closed = Latch()
+        self._lanes = Lanes(self.lives)
+        self._start: tuple[Start, Driver] | None = None  # while starting
+        self._coming: dict[Driver, tuple[Start, Latch]] = {}  # runs that bring single members up
         self._started = Latch()
+        self._closed = Latch()
+        self._start_error: tuple[str, list[Exception]] | None = None
         self._failures: list[Exception] = []  # of the last teardown, for its error
         self._prior: dict[int, Detail] | None = None  # of starts that failed
-        self._requested: tuple[float, float | None] | None = None  # a teardown asked for during the start
+        self._requested: tuple[float, float | None] | None = None  # a teardown asked for during the start: when, grace
 
     # Coming in -------------------------------------------------------------------------------------------
+
+    def found(self, specs: Sequence[Spec], faults: list[Fault]) -> None:
+        """Take the first members in, all or none; adds what is wrong to ``faults``."""
+        with self.mutex:
+            nodes = [self.model.enlist(spec, faults, alone=False) for spec in specs]
+            try:
+                self.model.seal(lenient=True)
+            except DeclarationError as error:
+                faults += error.faults
+            if not faults:
+                for node in nodes:
+                    self._adopt(node)
+
+    def admit(self, spec: Spec, verb: str, *, at_once: bool, awaited: bool = False) -> Steps[int]:
+        """Take a member in, and have it up as the state asks; ``at_once`` constructs it in a new graph too."""
+        with self.mutex:
+            self.check_open(verb)
+            self._check_world(verb, [spec] if at_once or self.state is not State.NEW else (), awaited=awaited)
+            nodes = self._enlist(spec, verb, at_once=at_once)
+            if (self.state is State.NEW and not at_once) or all(self.lives.phase(n) is Phase.UP for n in nodes):
+                return nodes[0]
+            joined = self._join(nodes) if self.state is State.STARTING else None
+            coming = self._bring(nodes) if joined is None else None
+        if joined is not None:
+            yield from self._wait_joined(joined, nodes, verb)
+        elif coming is not None:
+            yield from self._wait_for(coming, nodes, verb)
+        return nodes[0]
 
     def check_open(self, verb: str) -> None:
         """Refuse ``verb`` once the door is closed."""
         if self.state in (State.CLOSING, State.CLOSED) or self._requested is not None:
-            state = State.CLOSING if self.state is not State.CLOSED else self.state
+            state = self.state if self.state is State.CLOSED else State.CLOSING
             raise GraphClosingError(message(f"cannot {verb}: graph {self.title!r} ({short(self.where)}) is {state}",
                 hint="make a new Graph, or do it before the teardown"))  # fmt: skip
-
-    def enlist(self, spec: Spec, verb: str, *, alone: bool, unchecked: bool = False) -> list[int]:
-        """Take a member in; returns the numbers of all that this verb brings in, with their edges checked.
-
-        ``alone``: it is to be built at once, from a target that may be in the graph already. ``unchecked``: more
-        are to come before its edges can be judged.
-        """
-        self.check_open(verb)
-        faults: list[Fault] = []
-        before = len(self.model.specs) if self.state is not State.NEW else 0
-        node = self.model.enlist(spec, faults, alone=alone)
-        try:
-            if faults:
-                raise DeclarationError.of(faults)
-            if self.state is State.NEW and not alone:
-                if spec.wishes and not unchecked:
-                    self.model.seal(lenient=True, whole=False)
-                self._adopt(node, spec)
-                return [node]
-            self.model.seal(lenient=self.state is State.NEW)
-            if self.model.wants(node):
-                self.model.seal()
-            nodes = [node] if self.state is State.NEW else list(range(before, len(self.model.specs)))
-            self._need_up(nodes, verb)
-        except (DeclarationError, GraphStateError):
-            self.model.forget([node, *range(max(before, node + 1), len(self.model.specs))])
-            raise
-        if self.state is not State.NEW:
-            self.model.base = len(self.model.specs)
-        self._adopt(node, spec)
-        return nodes
-
-    def settle_in(self, nodes: list[int], verb: str) -> None:
-        """Have new members of a running graph up."""
-        if not all(self.lives.phase(node) is Phase.UP for node in nodes):
-            self.bring_up(nodes, verb, hooks=True)
-
-    def override(self, key: object, spec: Spec) -> None:
-        """Use ``spec`` wherever ``key`` is asked for."""
-        found = self.model.find(key)
-        if any(self.lives.is_alive(node) for node in found):
-            raise GraphStateError(f"cannot override {self.model.whom(found[0])}: it is up already")
-        node = self.model.override(key, spec)
-        if node is not None:
-            self._adopt(node, spec)
 
     def refuse_held(self, node: int, verb: str) -> None:
         """Refuse to build on what may still be in use."""
         if self.lives.phase(node) in (Phase.HELD, Phase.HUNG, Phase.HALF):
             raise PoisonedError(f"cannot {verb} {self.model.whom(node)}: it may still be in use")
 
-    def bring_up(self, nodes: list[int], verb: str, *, hooks: bool) -> None:
-        """Have these members up, with everything they need up; raises StartError and lets go of what holds nothing."""
-        with self.mutex:
-            if self._driver is not None and self.state is State.STARTING:
-                raise GraphStateError(f"cannot {verb} while graph {self.title!r} starts")
-            self._need_up(nodes, verb)
-            plan, _ = self._freeze(nodes)
-            run = Start(plan, nodes, self.lives, graph=self._graph, herald=self.herald, hooks=hooks)
-            driver = Threads(run, self.workers, self._dedicated, lambda: None)
-            latch = self._coming[driver] = Latch()
-        try:
-            interrupt = driver.drive()
-        finally:
-            with self.mutex:
-                del self._coming[driver]
-                closing = self.state is State.CLOSING
-                if closing and not run.ok:
-                    self._prior = {**(self._prior or {}), **run.start_details()}
-            latch.open()
-        if run.ok and interrupt is None and not closing:
-            return
-        if closing:
-            self.closing_error(verb)
-        self._roll_back(run, nodes, interrupt)
+    def override(self, key: object, spec: Spec) -> None:
+        """Use ``spec`` wherever ``key`` is asked for."""
+        if self.state is not State.NEW:
+            raise GraphStateError(f"cannot override in graph {self.title!r}: it is {self.state}, and no longer new")
+        found = self.model.find(key)
+        if any(self.lives.is_alive(node) and self.model.spec(node).form is not Form.LIVE for node in found):
+            raise GraphStateError(f"cannot override {self.model.whom(found[0])}: it is up already")
+        node = self.model.override(key, spec)
+        if node is not None:
+            self.lives.reach()
+            if self.lives.is_alive(node):
+                self.lives.release(node, Phase.DECLARED)
+            self._adopt(node)
 
-    def _roll_back(self, run: Start, nodes: list[int], interrupt: KeyboardInterrupt | None) -> NoReturn:
+    def _enlist(self, spec: Spec, verb: str, *, at_once: bool) -> list[int]:
+        """The numbers of all that this brings in, with their edges checked; nothing is taken in when it cannot be."""
+        faults: list[Fault] = []
+        new = self.state is State.NEW
+        before = len(self.model.specs)
+        node = self.model.enlist(spec, faults, alone=at_once)
+        try:
+            if faults:
+                raise DeclarationError.of(faults)
+            if new and not at_once:
+                if spec.wishes:
+                    self.model.seal(lenient=True, whole=False)
+                self._adopt(node)
+                return [node]
+            self.model.seal(lenient=new)
+            if self.model.wants(node):
+                self.model.seal()
+            nodes = [node] if new else list(range(before, len(self.model.specs)))
+            self._check_ground(nodes, verb, joins=self.state is State.STARTING)
+        except (DeclarationError, GraphStateError):
+            self.model.forget([node, *(range(before, len(self.model.specs)) if not new else ())])
+            raise
+        if not new:
+            self.model.base = len(self.model.specs)
+        for each in nodes:
+            self._adopt(each)
+        return nodes
+
+    def _adopt(self, node: int) -> None:
+        spec = self.model.spec(node)
+        if spec.form is Form.LIVE:
+            self.lives.adopt(node, spec.target, Phase.UP if spec.hooks.start is None else Phase.MADE)
+            if spec.hooks.loops and (loop := loop_here()) is not None:
+                self.lives.loops[node] = loop
+
+    def _check_ground(self, nodes: Sequence[int], verb: str, *, joins: bool) -> None:
+        """What these depend on is up (or, when they join a start, will be), and none of it is held."""
+        own = self._own_hook()
+        for node in nodes:
+            for dependency in (*self.model.uses[node], *self.model.orders[node]):
+                if dependency in nodes:
+                    continue
+                self.refuse_held(dependency, f"{verb} {self.model.names[node]} on")
+                if not joins and self.lives.phase(dependency) is not Phase.UP:
+                    raise GraphStateError(message(
+                        f"cannot {verb} {self.model.names[node]}: {self.model.whom(dependency)} is not up",
+                        hint="graph.start() first, or hand the class in: Graph(...) builds it in order"))  # fmt: skip
+            if joins and own is not None and self.model.path(node, own):
+                raise GraphStateError(message(
+                    f"cannot {verb} {self.model.names[node]} in a start hook of {self.model.names[own]}",
+                    why="it depends on the very resource that is starting"))  # fmt: skip
+
+    def _bring(self, nodes: list[int]) -> tuple[Start, Driver, Latch]:
+        plan, _ = self._freeze(nodes)
+        hooks = self.state is not State.NEW
+        run = Start(plan, nodes, self.lives, graph=self._graph, herald=self.herald, hooks=hooks)
+        driver, latch = Driver(run, self.workers, self._lanes), Latch()
+        self._coming[driver] = run, latch
+        return run, driver, latch
+
+    def _wait_for(self, coming: tuple[Start, Driver, Latch], nodes: list[int], verb: str) -> Steps[None]:
+        run, driver, latch = coming
+        with self._aside():
+            interrupt = yield driver
+        with self.mutex:
+            del self._coming[driver]
+            closing = self.state is State.CLOSING
+            if closing and run.errors:
+                self._prior = {**(self._prior or {}), **run.start_details()}
+        latch.open()
+        if closing:
+            yield from self._say_closing(verb)
+        if not run.ok or interrupt is not None:
+            yield from self._roll_back(run, nodes, interrupt)
+
+    def _roll_back(self, run: Start, nodes: list[int], interrupt: BaseException | None) -> Steps[None]:
+        """Undo what one verb brought in, and nothing else."""
+        failed = ", ".join(run.name(node) for node in run.errors)
         plan, _ = self._freeze(nodes)
         back = Teardown(plan, nodes, self.lives, herald=self.herald, prior=run.start_details())
-        interrupt = Threads(back, self.workers, self._dedicated, lambda: None).drive() or interrupt
-        report = back.report
-        assert report is not None
+        interrupt = (yield Driver(back, self.workers, self._lanes)) or interrupt
         with self.mutex:
-            self.model.forget(node for node in nodes if not self.lives.is_alive(node))
+            errors = self._start_errors(run, back)
+            self.model.forget([node for node in nodes if not self.lives.is_alive(node)])
         if interrupt is not None:
             raise interrupt
-        names = ", ".join(run.name(node) for node in run.errors)
-        raise StartError(f"{names} of graph {self.title!r} did not start", self._start_errors(run, back), report)
+        raise StartError(f"{failed} of graph {self.title!r} did not start", errors, back.report)
+
+    def _join(self, nodes: list[int]) -> tuple[Start, Latch]:
+        assert self._start is not None
+        run, driver = self._start
+        latch = Latch()
+        self.lives.reach()
+        driver.send(lambda now: run.join(nodes, latch.open, now))
+        return run, latch
+
+    def _wait_joined(self, joined: tuple[Start, Latch], nodes: list[int], verb: str) -> Steps[None]:
+        run, latch = joined
+        with self._aside():
+            yield latch
+        if all(self.lives.phase(node) is Phase.UP for node in nodes):
+            return
+        if errors := run.error_of(nodes):
+            raise StartError(f"{self.model.names[nodes[0]]} of graph {self.title!r} did not start", errors)
+        if not run.ok or self._own_hook() is not None:
+            raise GraphClosingError(f"cannot {verb}: the start of graph {self.title!r} was called off")
+        yield self._started  # the start was over before the letter came
+        with self.mutex:
+            self.check_open(verb)
+            coming = self._bring(nodes)
+        yield from self._wait_for(coming, nodes, verb)
+
+    def _aside(self) -> Any:
+        """While a hook of this graph waits in a verb, it takes no worker's place."""
+        found = acting()
+        return found[0].yielding(found[1]) if found is not None else nullcontext()
 
     # The whole graph up ----------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, *, awaited: bool = False) -> Steps[None]:
         """Bring everything up, or tear everything down again."""
         with self.mutex:
             self.check_open("start")
             if self.state is State.RUNNING:
                 return
-            if self.state is State.STARTING:
-                self._wait_for_start()
-                return
-            run, driver = self._begin_start()
-        interrupt = driver.drive()
+            if self._own_hook() is not None:
+                raise GraphStateError(f"a hook of graph {self.title!r} asked for the start that waits for it")
+            mine = self.state is State.NEW
+            if mine:
+                self._start = self._begin_start(awaited=awaited)
+        if not mine:
+            yield self._started
+            yield from self._say_start_failed()
+            return
+        assert self._start is not None
+        run, driver = self._start
+        interrupt = yield driver
         with self.mutex:
-            self._driver = None
-            self._started.open()
             if run.ok and interrupt is None and self._requested is None:
                 self.state = State.RUNNING
+                self._started.open()
                 return
-            since, grace = self._requested or (None, self.grace)
+            since, grace = self._requested or (monotonic(), self.grace)
             self._prior = run.start_details()
-            back = self._begin_teardown(grace, None, since)
-        interrupt = self._drive_down(back) or interrupt
-        assert self.report is not None
-        if interrupt is not None:
+            failed = ", ".join(run.name(node) for node in run.errors)
+            self.state = State.CLOSING
+        back = yield from self._tear_down(grace, None, since)
+        if run.errors:
+            text = f"graph {self.title!r} did not start, because of {failed}"
+            self._start_error = text, self._start_errors(run, back)
+        self._started.open()
+        if (interrupt := interrupt or self._interrupt) is not None:
             raise interrupt
-        if self._requested is not None and not run.errors:
-            self.closing_error("go on with the start")
-        names = ", ".join(run.name(node) for node in run.errors)
-        raise StartError(f"graph {self.title!r} did not start, because of {names}", self._start_errors(run, back), self.report)
+        yield from self._say_start_failed()
 
-    def _begin_start(self) -> tuple[Start, Threads]:
+    def _begin_start(self, *, awaited: bool) -> tuple[Start, Driver]:
         self.model.seal()
+        self._check_world("start", map(self.model.spec, self.model.nodes()), awaited=awaited)
         self.model.base = len(self.model.specs)
         self.lives.reach()
         plan, nodes = self._freeze(None)
-        self._need_up([node for node in nodes if self.lives.is_alive(node)], "start", among=set(nodes))
         self.herald.listen()
         run = Start(plan, nodes, self.lives, graph=self._graph, herald=self.herald)
-        driver = self._driver = Threads(run, self.workers, self._dedicated, lambda: self._told_start(run))
+        driver = Driver(run, self.workers, self._lanes, lambda: self._tell_started(run))
         self.state = State.STARTING
         if not self.herald.quiet:
-            self.herald.tell(StartBegan(self.title, 0.0, len(nodes)))
+            self.herald.tell(StartBegan(self.title, monotonic(), len(nodes)))
         return run, driver
 
-    def _told_start(self, run: Start) -> None:
+    def _tell_started(self, run: Start) -> None:
         if not self.herald.quiet or not run.ok:
             self.herald.tell(StartEnded(self.title, run.closed, run.closed - run.opened, run.ok))
 
-    def _wait_for_start(self) -> None:
-        if self._own_hook():
-            raise GraphStateError(f"a hook of graph {self.title!r} asked for the start that waits for it")
-        latch = self._started
-        self.mutex.release()
-        try:
-            latch.wait()
-        finally:
-            self.mutex.acquire()
+    def _say_start_failed(self) -> Steps[None]:
+        if self._start_error is not None:
+            text, errors = self._start_error
+            raise StartError(text, errors, self.report)
         if self.state is not State.RUNNING:
-            self.closing_error("start")
+            yield from self._say_closing("start")
+
+    def _say_closing(self, verb: str) -> Steps[None]:
+        """Say that a teardown came first; not before it is over, unless one of its own hooks asks."""
+        if self._own_hook() is None:
+            yield self._closed
+        error = GraphClosingError(f"cannot {verb}: the teardown of graph {self.title!r} was asked for meanwhile")
+        error.report = self.report
+        raise error
+
+    def _start_errors(self, run: Start, back: Teardown) -> list[Exception]:
+        """What the start raised, and what its roll-back raised on top."""
+        hung = {run.nodes[node] for node in run.errors if run.hung(node)}
+        return [*run.errors.values(), *(e for node, e in sorted(back.errors.items()) if back.nodes[node] not in hung)]
 
     # The whole graph down --------------------------------------------------------------------------------
 
-    def teardown(self, grace: float | None, body: BaseException | None) -> Report:
+    _interrupt: BaseException | None = None
+
+    def teardown(self, grace: float | None, body: BaseException | None, *, awaited: bool = False) -> Steps[Report]:
         """Stop everything, once; every caller gets the same report."""
-        if self._own_hook():
+        if self._own_hook() is not None:
             raise ReentrantTeardownError(message(
                 f"a hook of graph {self.title!r} ({short(self.where)}) asked for its own teardown",
                 why="the teardown would wait for that very hook",
                 hint="graph.request_teardown() asks and returns at once"))  # fmt: skip
         with self.mutex:
             grace = self.grace if grace is None else grace
-            run = None
-            if self.state is State.STARTING and self._driver is not None:
-                if self._requested is None:
-                    self._requested = (monotonic(), grace)
-                    self._driver.send(self._driver.run.halt)
-            elif self.state in (State.NEW, State.STARTING, State.RUNNING):
-                run = self._begin_teardown(grace, body, None)
-        interrupt = self._drive_down(run) if run is not None else self._wait_for_end()
-        if interrupt is not None:
-            raise interrupt
+            since, mine = monotonic(), False
+            if self.state in (State.NEW, State.RUNNING):
+                self._check_world("teardown", map(self.model.spec, self.model.nodes()), awaited=awaited)
+                self.state, mine = State.CLOSING, True
+            elif self.state is State.STARTING and self._requested is None and self._start is not None:
+                self._requested = since, grace
+                run, driver = self._start
+                end = None if grace is None else since + grace
+                driver.send(lambda now: run.call_off(end, now))
+        if mine:
+            yield from self._tear_down(grace, body, since)
+            if self._interrupt is not None:
+                raise self._interrupt
+        else:
+            yield self._closed
         assert self.report is not None
         return self.report
 
-    def _begin_teardown(self, grace: float | None, body: BaseException | None, since: float | None) -> Teardown:
-        """Close the door. With the lock; a run follows."""
-        since = monotonic() if since is None else since
-        self.state = State.CLOSING
-        for driver in self._coming:
-            driver.send(driver.run.halt)
-        waits = list(self._coming.values())
-        self.mutex.release()
-        try:
-            for latch in waits:
-                latch.wait()
-        finally:
-            self.mutex.acquire()
-        self.herald.listen()
-        plan, nodes = self._freeze(self._to_tear_down())
-        plan = replace(plan, grace=grace)
-        run = Teardown(plan, nodes, self.lives, herald=self.herald, body=body, prior=self._prior, since=since)
-        if not self.herald.quiet:
-            self.herald.tell(TeardownBegan(self.title, since, len(nodes), grace))
+    def _tear_down(self, grace: float | None, body: BaseException | None, since: float) -> Steps[Teardown]:
+        """The door is closed: call off what is coming, and take the rest down."""
+        end = None if grace is None else since + grace
+        for driver, (coming, _) in list(self._coming.items()):
+            driver.send(lambda now, coming=coming: coming.call_off(end, now))  # type: ignore[misc]  # bound per turn
+        self._interrupt = None
+        for _, latch in list(self._coming.values()):
+            yield from self._patiently(latch)
+        with self.mutex:
+            run = self._begin_teardown(grace, body, since)
+            driver = Driver(run, self.workers, self._lanes, lambda: self._end(run))
+        self._interrupt = (yield driver) or self._interrupt
+        yield from self._patiently(self._closed)
         return run
 
-    def _to_tear_down(self) -> list[int] | None:
-        """All members; but only those that are alive where the declarations are so wrong that no plan can be made."""
+    def _patiently(self, latch: Latch) -> Steps[None]:
+        """Wait for what is bounded, and remember an interrupt meanwhile."""
+        while not latch.is_open:
+            try:
+                yield latch
+            except BaseException as why:  # noqa: BLE001 - raised again at the end
+                self._interrupt = self._interrupt or why
+
+    def _begin_teardown(self, grace: float | None, body: BaseException | None, since: float) -> Teardown:
         try:
             self.model.seal(lenient=True)
-        except DeclarationError as error:
-            self.herald.tell(NoteTaken(self.title, monotonic(), f"torn down as it was declared, with faults: {error}"))
-            return self.lives.alive()
-        return None
-
-    def _drive_down(self, run: Teardown) -> KeyboardInterrupt | None:
-        interrupt = Threads(run, self.workers, self._dedicated, lambda: self._end(run)).drive()
-        notes = self.herald.finish()
-        if notes and self.report is not None:
-            self.report = replace(self.report, notes=self.report.notes + notes)
-        return interrupt
+            some = None
+        except DeclarationError as error:  # no whole plan can be made; what is alive is checked as it came in
+            some = self.lives.alive()
+            self.herald.tell(NoteTaken(self.title, since, f"torn down as it was declared, with faults: {error}"))
+        self.herald.listen()
+        plan, nodes = self._freeze(some)
+        plan = replace(plan, grace=grace)
+        if not self.herald.quiet:
+            self.herald.tell(TeardownBegan(self.title, since, len(nodes), grace))
+        return Teardown(plan, nodes, self.lives, herald=self.herald, body=body, prior=self._prior, since=since)
 
     def _end(self, run: Teardown) -> None:
-        """The teardown is over; on the thread that brought it there."""
+        """The teardown is over; on the thread that brought it there, which must not wait for observers."""
         report = run.report
         assert report is not None
-        self._failures = [error for _, error in sorted(run.errors.items())]
-        self.report = report
-        self.state = State.CLOSED
         if not self.herald.quiet or not report.ok:
             self.herald.tell(TeardownEnded(self.title, run.closed, report.seconds, report.ok, report.held))
-        self._closed.open()
+        self._failures = [error for _, error in sorted(run.errors.items())]
+        if not self.herald.idle:
+            try:
+                pool.engage(lambda: self._conclude(report, self.herald.finish()))
+                return
+            except RuntimeError:  # no thread can be started any more
+                pass
+        self._conclude(report, ())
 
-    def _wait_for_end(self) -> KeyboardInterrupt | None:
-        self._closed.wait()
-        return None
+    def _conclude(self, report: Report, notes: tuple[str, ...]) -> None:
+        self.report = replace(report, notes=report.notes + notes) if notes else report
+        self.state = State.CLOSED
+        self._closed.open()
 
     def teardown_error(self) -> TeardownError:
         """What the last teardown did not release, as an error."""
@@ -345,49 +453,34 @@ class Lifecycle:
             self.model.seal()
             return self._freeze(None)[0]
 
-    def _see(self) -> None:
-        if self.state is State.NEW:
-            self.model.seal(lenient=True)
-
     def time_left(self) -> float:
-        """Seconds until the limit of the hook that runs on this thread, or the grace; infinity where neither is."""
+        """Seconds until the limit of the hook that runs here, or the grace; infinity where neither is."""
         found = acting()
         return math.inf if found is None else found[0].run.time_left(found[1], monotonic())
 
     # Inside ----------------------------------------------------------------------------------------------
 
-    def closing_error(self, verb: str) -> NoReturn:
-        """Say that a teardown came first."""
-        if self.state is State.CLOSING:
-            self._closed.wait()
-        error = GraphClosingError(f"cannot {verb}: the teardown of graph {self.title!r} was asked for meanwhile")
-        error.report = self.report
-        raise error
-
-    def _adopt(self, node: int, spec: Spec) -> None:
-        if spec.form is Form.LIVE:
-            self.lives.adopt(node, spec.target, Phase.UP if spec.hooks.start is None else Phase.MADE)
-            self.model.built.add(node) if not spec.wishes else None
-
-    def _need_up(self, nodes: Iterable[int], verb: str, among: Iterable[int] = ()) -> None:
-        inside = {*nodes, *among}
-        for node in nodes:
-            for dependency in (*self.model.uses[node], *self.model.orders[node]):
-                if dependency in inside:
-                    continue
-                whom = self.model.whom(dependency)
-                self.refuse_held(dependency, f"{verb} {self.model.names[node]} on")
-                if self.lives.phase(dependency) is not Phase.UP:
-                    raise GraphStateError(message(f"cannot {verb} {self.model.names[node]}: {whom} is not up",
-                        hint="graph.start() first, or hand the class in: Graph(...) builds it in order"))  # fmt: skip
+    def _see(self) -> None:
+        if self.state is State.NEW:
+            self.model.seal(lenient=True)
 
     def _freeze(self, nodes: Sequence[int] | None) -> tuple[Plan, list[int]]:
         return self.model.freeze(nodes, workers=self.workers, grace=self.grace)
 
-    def _own_hook(self) -> bool:
+    def _own_hook(self) -> int | None:
+        """The member of this graph whose hook runs here, if one does."""
         found = acting()
-        return found is not None and found[0].run.lives is self.lives
+        if found is None or found[0].run.lives is not self.lives:
+            return None
+        return found[0].run.nodes[found[1]]
 
-    def _start_errors(self, run: Start, back: Teardown) -> list[Exception]:
-        hung = {back.name(node) for node in back.errors} & {run.name(node) for node in run.errors if run.hung(node)}
-        return [*run.errors.values(), *(e for node, e in sorted(back.errors.items()) if back.name(node) not in hung)]
+    def _check_world(self, verb: str, specs: Iterable[Spec], *, awaited: bool) -> None:
+        """A sync verb must not block the loop it is called on, and an async one has no thread to lend to hooks."""
+        if awaited:
+            if lent := [spec.label for spec in specs if spec.hooks.lane == "caller"]:
+                raise GraphStateError(message(f"cannot a{verb} graph {self.title!r}: {lent[0]} is on the caller's lane",
+                    why="an async verb must not block its loop", hint='lane="dedicated", or the sync verb'))  # fmt: skip
+        elif loop_here() is not None and any(spec.on_loop for spec in specs):
+            raise GraphStateError(message(
+                f"cannot {verb} graph {self.title!r} ({short(self.where)}) here: it would block the running event loop",
+                why="it has resources that live on a loop", hint=f"await graph.a{verb}(), or async with graph"))  # fmt: skip

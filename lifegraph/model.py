@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .errors import (
     AmbiguousDependencyError,
@@ -27,6 +27,8 @@ from .spec import Form, Spec, Wish, declaration, read
 
 __all__ = ["Filling", "Model"]
 
+K = TypeVar("K")
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)  # whose identity says nothing
 GRAPH = -1  # in a `Filling`: the graph itself
 
 
@@ -100,12 +102,9 @@ class Model:
             if spec is None:
                 continue
             del self.ids[self.names[node]]
-            for index, key in ((self._made_by, id(spec.target)), (self._by_class, spec.provides)):
-                row: list[int] = index.get(key, [])  # type: ignore[call-overload,attr-defined]  # two kinds of keys
-                if node in row:
-                    row.remove(node)
-                if not row:
-                    index.pop(key, None)  # type: ignore[call-overload,attr-defined]  # the same
+            _strike(self._made_by, id(spec.target), node)
+            for kind in [kind for kind, row in self._by_class.items() if node in row] if spec.kinds else ():
+                _strike(self._by_class, kind, node)
             self._dirty.discard(node)
             self._fluid.discard(node)
             self._declared.pop(node, None)
@@ -120,17 +119,15 @@ class Model:
 
     def recognise(self, node: int, instance: object) -> None:
         """From now on ``instance`` among arguments means this member; its edges are fixed."""
-        self._made_by.setdefault(id(instance), []).append(node)
+        if not isinstance(instance, _PLAIN) and node not in self._made_by.get(id(instance), ()):
+            self._made_by.setdefault(id(instance), []).append(node)
         self.built.add(node)
         self._fluid.discard(node)
 
     def unrecognise(self, node: int, instance: object) -> None:
         """The instance is gone; its address may come again."""
-        row = self._made_by.get(id(instance), [])
-        if node in row and self.spec(node).target is not instance:
-            row.remove(node)
-            if not row:
-                del self._made_by[id(instance)]
+        if self.spec(node).target is not instance:
+            _strike(self._made_by, id(instance), node)
 
     def wants(self, node: int) -> bool:
         """Whether something that this member needs is missing so far."""
@@ -159,8 +156,11 @@ class Model:
             return list(self._made_by.get(id(key), ()))
         if exact := self._by_class.get(key) or self._made_by.get(id(key)):
             return list(exact)
-        kin = [node for kind, row in self._by_class.items() for node in row if self._is_kin(kind, node, key)]
-        return sorted(kin)
+        return self.kin(key)
+
+    def kin(self, key: type) -> list[int]:
+        """All members that are a ``key``, exact ones and others."""
+        return sorted({node for kind, row in self._by_class.items() for node in row if self._is_kin(kind, node, key)})
 
     def the(self, key: object, asker: str = "lookup") -> int:
         """The one member that ``key`` means; raises `MissingDependencyError` or `AmbiguousDependencyError`."""
@@ -176,7 +176,7 @@ class Model:
     def depend(self, dependent: int, dependency: int, *, uses: bool, where: str) -> None:
         """Add an edge between members; raises `CycleError` when that would close a cycle."""
         self.base = len(self.specs)
-        if path := self._path(dependency, dependent):
+        if path := self.path(dependency, dependent):
             raise DeclarationError.of([self._cycle([dependent, *path[:-1]], {(dependent, dependency): where})])
         uses = uses or dependency in self.uses[dependent]
         self._declared.setdefault(dependent, {})[dependency] = (uses, where)
@@ -233,10 +233,10 @@ class Model:
     def _append(self, spec: Spec, faults: list[Fault], *, alone: bool) -> int:
         node, target = len(self.specs), spec.target
         twin = self._made_by.get(id(target))
-        if twin and not alone and not spec.args and not spec.kwargs:
+        if twin and not alone and not spec.again:
             faults.append(Fault(DuplicateNameError, message(f"{self.whom(twin[0])} is in graph {self.title!r} already",
                     why=f"the same {spec.form.value.split(' ', 1)[1]} was added twice",
-                    hint="functools.partial(...) or graph.create(...) makes a second one")))  # fmt: skip
+                    hint="a functools.partial of it, another name=, or graph.create makes a second one")))  # fmt: skip
         name = spec.name
         if name is None:
             name = self._free_name(spec.label)
@@ -251,8 +251,8 @@ class Model:
         self.uses.append(())
         self.orders.append(())
         self._made_by.setdefault(id(target), []).append(node)
-        if spec.provides is not None:
-            self._by_class.setdefault(spec.provides, []).append(node)
+        for kind in spec.kinds:
+            self._by_class.setdefault(kind, []).append(node)
         if spec.wishes or spec.form not in (Form.LIVE, Form.CONTEXT, Form.ASYNC_CONTEXT):
             self._dirty.add(node)
         return node
@@ -317,7 +317,7 @@ class Model:
         if not found and not wish.optional:
             found = self._pull(wish.key, faults)
         if len(found) == 1:
-            said[found[0]] = wish.uses
+            said[found[0]] = wish.uses or said.get(found[0], False)
         elif found:
             faults.append(self._ambiguous(f"{self.whom(node)} depends_on", found, wish.key))
             said |= dict.fromkeys(found, wish.uses)  # the safe side, should it be torn down like this
@@ -333,7 +333,7 @@ class Model:
         except TypeError as why:
             faults.append(Fault(DeclarationError, message(f"{self.whom(node)} does not take these arguments", why=str(why))))
             return
-        members = {spec.target.__name__: spec.target for spec in self.specs if spec and spec.form is Form.CLASS}
+        members = self._class_names()
         fillings: list[Filling] = []
         for parameter in parameters(spec.target):
             if parameter.name in given:
@@ -351,6 +351,13 @@ class Model:
                 fillings.append(filling)
         self.fillings[node] = tuple(fillings)
 
+    def _class_names(self) -> dict[str, type]:
+        """What a name can mean that only type checkers see: classes of members, where just one has that name."""
+        named: dict[str, set[type]] = {self._owner.__name__: {self._owner}}
+        for kind in self._by_class:
+            named.setdefault(kind.__name__, set()).add(kind)
+        return {name: kinds.pop() for name, kinds in named.items() if len(kinds) == 1}
+
     def _fill(
         self, node: int, parameter: Parameter, wanted: Asked | type | None,
         edges: dict[int, bool], faults: list[Fault], curable: list[Fault],
@@ -363,7 +370,7 @@ class Model:
             return None
         self._fluid.add(node)
         asker = f"{self.whom(node)}, parameter {parameter.name!r},"
-        found = self._candidates(wanted, node)
+        found = self._candidates(wanted, node, lenient=wanted.optional or not parameter.required)
         if not found and parameter.required and not wanted.optional and not wanted.many:
             found = self._pull(wanted.keys[0], faults) if wanted.named is None else []
         if len(found) > 1 and wanted.many is None:
@@ -380,11 +387,12 @@ class Model:
         curable.append(self._missing(asker, wanted.named or wanted.keys[0], parameter))
         return None
 
-    def _candidates(self, wanted: Asked, node: int) -> list[int]:
+    def _candidates(self, wanted: Asked, node: int, *, lenient: bool) -> list[int]:
         if wanted.named is not None:
             return self.find(wanted.named)
-        found = sorted({member for key in wanted.keys for member in self.find(key)})
-        return [member for member in found if member != node] if len(found) > 1 or wanted.many else found
+        look = self.kin if wanted.many else self.find
+        found = sorted({member for key in wanted.keys for member in look(key)})
+        return [member for member in found if member != node] if len(found) > 1 or wanted.many or lenient else found
 
     def _pull(self, key: object, faults: list[Fault]) -> list[int]:
         """Take a class or factory in because it is needed; it is provisional."""
@@ -411,9 +419,8 @@ class Model:
                 work.extend(value.values())
             elif isinstance(value, list | tuple | set | frozenset):
                 work.extend(value)
-            for node in self._made_by.get(id(value), ()):
-                if not isinstance(value, type):
-                    yield node
+            if not isinstance(value, (type, *_PLAIN)):
+                yield from self._made_by.get(id(value), ())
 
     def _set_edge(self, dependent: int, dependency: int, uses: bool) -> None:
         for column, wanted in ((self.uses, uses), (self.orders, not uses)):
@@ -423,7 +430,7 @@ class Model:
 
     # Inside: cycles --------------------------------------------------------------------------------------
 
-    def _path(self, source: int, goal: int) -> list[int]:
+    def path(self, source: int, goal: int) -> list[int]:
         """A path over dependencies from ``source`` to ``goal``, both included; empty when there is none."""
         came: dict[int, int] = {source: source}
         work = deque([source])
@@ -520,6 +527,15 @@ class Model:
                 why="no resource of the graph can fill it",
                 hint=f"functools.partial({label}, {parameter.name}=...), or graph.create({label}, {parameter.name}=...)",
             ))  # fmt: skip
+
+
+def _strike(index: dict[K, list[int]], key: K, node: int) -> None:
+    """Take ``node`` out of one row of an index."""
+    row = index.get(key, [])
+    if node in row:
+        row.remove(node)
+        if not row:
+            del index[key]
 
 
 def _called(key: object) -> str:

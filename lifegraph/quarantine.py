@@ -20,11 +20,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-__all__ = ["Held", "Vault", "confine", "hold", "let_go", "quarantine", "settle", "supported"]
+__all__ = ["Held", "Vault", "confine", "hide_task", "hold", "let_go", "nbytes", "quarantine", "settle", "supported"]
 
 
 class Vault(Protocol):
     """What is kept of one graph."""
+
+    things: list[Any]  # by number, as far as they are known
 
     def contents(self) -> Iterable[object]:
         """Every object in it that must not be finalized."""
@@ -46,7 +48,7 @@ class Held:
 
 
 _vaults: Final[dict[int, Vault]] = {}
-_confined: Final[dict[tuple[int, int], tuple[str, str, int, str, float, object]]] = {}
+_confined: Final[dict[tuple[int, int], tuple[Vault, str, str, int, str, float]]] = {}
 _disarmed: Final[dict[int, list[Any]]] = {}
 _everything: Final = (_vaults, _confined)  # the container with the extra C reference
 _pinned = False
@@ -66,9 +68,9 @@ def let_go(vault: Vault) -> None:
     _vaults.pop(id(vault), None)
 
 
-def confine(vault: Vault, node: int, resource: tuple[str, str, int], reason: str, thing: object) -> None:
+def confine(vault: Vault, node: int, resource: tuple[str, str, int], reason: str) -> None:
     """List one resource (graph, name, generation) of a held vault as quarantined."""
-    _confined.setdefault((id(vault), node), (*resource, reason, time.time(), thing))
+    _confined.setdefault((id(vault), node), (vault, *resource, reason, time.time()))
 
 
 def settle(vault: Vault, node: int, thing: object) -> None:
@@ -84,8 +86,8 @@ def quarantine() -> tuple[Held, ...]:
     Bytes are asked of each object's ``nbytes`` now; an object that raises, or has none, counts as None.
     """
     return tuple(
-        Held(graph, name, generation, reason, since, _bytes(thing))
-        for graph, name, generation, reason, since, thing in list(_confined.values())
+        Held(graph, name, generation, reason, since, _bytes(vault.things[node]))
+        for (_, node), (vault, graph, name, generation, reason, since) in list(_confined.items())
     )
 
 
@@ -94,7 +96,17 @@ def supported() -> dict[str, bool]:
     return {
         "survives finalization": sys.implementation.name == "cpython",
         "weakref.finalize at exit": isinstance(getattr(weakref.finalize, "_registry", None), dict),
+        "asyncio's cancel-all": "asyncio.tasks" not in sys.modules
+        or hasattr(sys.modules["asyncio.tasks"], "_unregister_task"),
     }
+
+
+def hide_task(task: Any) -> None:
+    """Take an asyncio task out of its loop's registry, so that ``cancel all tasks`` does not find it."""
+    tasks = sys.modules.get("asyncio.tasks")
+    unregister = getattr(tasks, "_unregister_task", None)
+    if unregister is not None:
+        unregister(task)
 
 
 def nbytes(thing: object) -> int:

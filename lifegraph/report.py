@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -265,7 +266,9 @@ class Report:
     def _hint(self, causes: Sequence[str]) -> str:
         late = [name for name in causes if self.fates[name] is Fate.TIMED_OUT]
         if late:
-            return f"give {_all_of(late)} a larger stop_timeout, or a kill() that truly ends the use"
+            started = all(self.outcomes[name].start_error is None for name in late)
+            limit = "stop_timeout" if started else "start_timeout"
+            return f"give {_all_of(late)} a larger {limit}, or a kill() that truly ends the use"
         if any(self.fates[name] is Fate.ABANDONED for name in causes):
             return "a larger grace, or smaller stop_timeouts"
         return f"mend the stop of {_all_of(causes)}, or declare is_stopped() or kill() that prove its end"
@@ -280,6 +283,8 @@ class Report:
     def headline(self) -> str:
         """One line: how it went."""
         held = self.held
+        if not held and self.start_failed:
+            return f"graph {self.plan.title!r}: did not start; all that was up is released"
         if not held:
             return f"graph {self.plan.title!r}: all released in {self.seconds:.3g} s"
         roots = [name for name, fate in self.fates.items() if fate.unproven]
@@ -329,7 +334,7 @@ class Report:
             "forecast": self.forecast, "attested": self.attested, "notes": self.notes,
             "leases": [{slot: getattr(lease, slot) for slot in Lease.__slots__} for lease in self.leases],
             "critical_path": self.critical_path, "resources": resources,
-        }, indent=1)  # fmt: skip
+        }, indent=1, allow_nan=False)  # fmt: skip
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
@@ -361,7 +366,7 @@ def supposed(plan: Plan, failing: Set[int], hanging: Set[int], helped: Sequence[
         if states[node] == State.FAILED:
             error = "supposed to hang" if node in hanging else "supposed to fail"
             details[node] = Detail(error=error, error_type="HookTimeout" if node in hanging else "HookError")
-    never = [-1.0] * len(plan)
+    never = array("d", [-1.0]) * len(plan)
     notes = tuple(f"{name}: its kill might help" for name in helped)
     return Report(plan, codes, never, never, details, notes=notes, forecast=True)
 
@@ -399,14 +404,16 @@ def _read(kind: type[Report], data: dict[str, Any]) -> Report:
             details[node] = Detail(**told)
     codes = bytes(_FATES.index(Fate(row["fate"])) for row in rows)
     return kind(
-        plan, codes, [float(row["began"]) for row in rows], [float(row["ended"]) for row in rows], details,
+        plan, codes, array("d", [row["began"] for row in rows]), array("d", [row["ended"] for row in rows]), details,
         float(data["seconds"]), tuple(map(str, data["notes"])), tuple(Lease(**lease) for lease in data["leases"]),
         tuple(map(str, data["attested"])), bool(data["start_failed"]), bool(data["forecast"]),
     )  # fmt: skip
 
 
 def _limit(value: Any) -> float | None:
-    return None if value is None else float(value)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ReportError(f"not a report of this library: {value!r} is no number of seconds")
+    return value
 
 
 def _within(value: Any, size: int) -> int:

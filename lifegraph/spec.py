@@ -71,6 +71,21 @@ class Form(Enum):
         """Its stop is leaving it, not a hook."""
         return self in (Form.GENERATOR, Form.ASYNC_GENERATOR, Form.CONTEXT, Form.ASYNC_CONTEXT)
 
+    @property
+    def enters(self) -> bool:
+        """It is a context manager."""
+        return self in (Form.CONTEXT, Form.ASYNC_CONTEXT)
+
+    @property
+    def asynchronous(self) -> bool:
+        """It comes to be on a loop."""
+        return self in (Form.COROUTINE, Form.ASYNC_GENERATOR, Form.ASYNC_CONTEXT)
+
+    @property
+    def awaits(self) -> bool:
+        """An awaitable that its making gives stands for what it provides."""
+        return self.asynchronous or self is Form.FUNCTION
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -99,6 +114,7 @@ class Hooks:
     is_stopped_timeout: float | None = 1.0
     lane: str | None = None
     atomic_start: bool = False
+    loops: frozenset[str] = frozenset()  # those that run on the loop: async functions, or all by lane="loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +139,18 @@ class Spec:
     wishes: tuple[Wish, ...] = ()
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] | None = None
+    again: bool = False  # meant to be there more than once
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """The classes for which it answers: its own, and what it provides."""
+        own = self.target if self.form is Form.CLASS else type(self.target) if self.form is Form.LIVE else None
+        return tuple(dict.fromkeys(kind for kind in (own, self.provides) if kind is not None))
+
+    @property
+    def on_loop(self) -> bool:
+        """Something of it runs on an event loop."""
+        return bool(self.hooks.loops) or self.form.asynchronous or self.hooks.lane == "loop"
 
 
 def describe(target: Any, options: dict[str, Any], where: str, scope: Mapping[str, Any]) -> list[Fault]:
@@ -161,6 +189,7 @@ def read(
     """The `Spec` of whatever was handed in. What is wrong is added to ``faults``; then None is returned."""
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = {}
+    again = isinstance(target, functools.partial) or options.get("name") is not None
     if isinstance(target, functools.partial):
         target, args, kwargs = target.func, target.args, target.keywords
     form = _form(target)
@@ -183,7 +212,8 @@ def read(
     provides = options.get("provides")
     if provides is None:
         provides = type(target) if form is Form.LIVE else target if form is Form.CLASS else _returned(target, {})
-    return Spec(form, target, label, where, hooks, options.get("name"), provides, wishes, args, kwargs)
+    again = again and form is not Form.LIVE
+    return Spec(form, target, label, where, hooks, options.get("name"), provides, wishes, args, kwargs, again)
 
 
 def context(cm: Any, options: Mapping[str, Any], where: str, defaults: Mapping[str, Any]) -> Spec:
@@ -252,8 +282,8 @@ def _hooks(
 ) -> Hooks:
     kind = target if form is Form.CLASS else type(target) if form is Form.LIVE else None
     if form in (Form.FUNCTION, Form.COROUTINE) and "stop" not in options:
-        kind = options.get("provides") or _returned(target, {})
-        kind, declared = (kind, True) if declaration(kind) is not None else (type(None), False)
+        kind = options.get("provides") or _returned(target, {}) or object
+        declared = declaration(kind) is not None
     memo = _MEMO.setdefault(kind, {}) if kind is not None else {}
     options = {name: value for name, value in options.items() if name not in _NOT_HOOKS}
     key = (declared, *options.items(), *defaults.items())
@@ -272,7 +302,8 @@ def _hooks(
             faults.append(_unsaid_stop(kind, whom))
         else:
             _check_hooks(kind, chosen, whom, faults, live)
-    hooks = Hooks(**chosen)
+    finite = {key: None if value == math.inf else value for key, value in chosen.items()}
+    hooks = Hooks(**finite, loops=frozenset(role for role in _HOOKS if _is_async(kind, live, chosen.get(role))))
     if len(faults) == found and all(isinstance(value, _PLAIN) for value in (*options.values(), *defaults.values())):
         if all(hasattr(kind, hook) for hook in (getattr(hooks, role) for role in _HOOKS) if isinstance(hook, str)):
             memo[key] = hooks
@@ -282,7 +313,7 @@ def _hooks(
 _NOT_HOOKS: Final = frozenset({"name", "provides", "depends_on"})
 _PLAIN: Final = (str, int, float, type(None))
 _MEMO: WeakKeyDictionary[type, dict[tuple[Any, ...], Hooks]] = WeakKeyDictionary()  # of checked hooks, per class
-_CHOICES: Final = frozenset(field.name for field in fields(Hooks))
+_CHOICES: Final = frozenset(field.name for field in fields(Hooks)) - {"loops"}
 
 
 def _unsaid_stop(kind: type, whom: str) -> Fault:
@@ -373,6 +404,12 @@ def _unfilled(function: Callable[..., Any], given: int) -> str | None:
     except TypeError as why:
         return str(why)
     return None
+
+
+def _is_async(kind: type | None, live: Any, hook: Hook) -> bool:
+    if isinstance(hook, str):
+        hook = getattr(kind, hook, None) or getattr(live, hook, None)
+    return inspect.iscoroutinefunction(hook)
 
 
 def _hook_name(hook: str | Callable[..., Any]) -> str:

@@ -51,6 +51,11 @@ class State(IntEnum):
     FAILED = 6
     CUT = 7
 
+    @property
+    def settled(self) -> bool:
+        """Final."""
+        return self >= State.PASSED
+
 
 BAD: Final = frozenset({State.BLOCKED, State.FAILED, State.CUT})
 MOVES: Final = frozenset(

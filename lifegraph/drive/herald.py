@@ -33,6 +33,11 @@ class Herald:
         self._untold.append(event)
         self._speak_up()
 
+    @property
+    def idle(self) -> bool:
+        """Nothing is left to tell."""
+        return not self._untold and not self._notes and not self._speaking.locked()
+
     def finish(self, patience: float = 1.0) -> tuple[str, ...]:
         """Wait, at most ``patience`` seconds, until all is told; return what there is to note about that."""
         if self._untold or self._speaking.locked():

@@ -1,86 +1,69 @@
-"""Runs user code on threads. Whoever holds an answer brings the run on, and goes on with what it freed.
+"""Drives a run. Whoever holds an answer brings the run on, and a worker goes on with what its answer freed.
 
 There is one key to a run, and nobody waits for it: who finds it taken leaves a letter in the mail, and whoever
-holds the key looks at the mail again after putting it down. The caller of a verb only waits.
+holds the key looks at the mail again after putting it down. The caller of a verb only waits, on its thread or on
+its loop.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
-from pathlib import Path
 from time import monotonic, sleep
-from types import FrameType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from ..run import Failure, Run
+from ..run import Failure, Run, is_awaitable
+from . import stacks
+from .lanes import Lanes
 from .pool import alarms, here, pool
 
-__all__ = ["Dedicated", "Threads", "acting"]
+__all__ = ["Driver", "acting"]
 
 _BRISK: Final = 20e-6  # seconds: hooks shorter than this on average are not worth a second thread
 _NAP: Final = 0.001  # seconds between two looks whether they still are so short
 _PROMPT: Final = 0.005  # seconds that a run may take before it needs an alarm
 _INF: Final = float("inf")
 
-Letter: TypeAlias = Callable[[float], None] | tuple[int, Failure | None]
+Letter: TypeAlias = Callable[[float], None] | tuple[int, Failure | None, object]
 
-_acting: dict[int, tuple[Threads, int]] = {}  # thread -> what it runs
-
-
-def acting() -> tuple[Threads, int] | None:
-    """The driver, and the number in its run, whose user code the current thread runs now."""
-    return _acting.get(here())
+_acting: dict[object, tuple[Driver, int]] = {}  # thread (or host task) -> what it runs
 
 
-class Dedicated:
-    """One thread for all hooks of one resource."""
-
-    def __init__(self) -> None:
-        self._tasks: deque[Callable[[], None]] = deque()
-        self._bell = threading.Semaphore(0)
-        self._ended = False
-        pool.engage(self._live)
-
-    def do(self, task: Callable[[], None]) -> None:
-        """Do this after what was asked before."""
-        self._tasks.append(task)
-        self._bell.release()
-
-    def end(self) -> None:
-        """Give the thread back, after what was asked before."""
-        self.do(self._end)
-
-    def _live(self) -> None:
-        while not self._ended:
-            self._bell.acquire()
-            self._tasks.popleft()()
-
-    def _end(self) -> None:
-        self._ended = True
+def acting() -> tuple[Driver, int] | None:
+    """The driver, and the number in its run, whose user code runs here (on this thread, or in this task) now."""
+    if not _acting:
+        return None
+    found = _acting.get(here())
+    if found is None and (asyncio := sys.modules.get("asyncio")) is not None:
+        try:
+            found = _acting.get(asyncio.current_task())
+        except RuntimeError:  # no loop runs here
+            return None
+    return found
 
 
-class Threads:
-    """Drives one run to its end, with up to ``workers`` threads at once on the worker lane."""
+class Driver:
+    """Brings one run to its end, with up to ``workers`` threads at once on the worker lane."""
 
-    def __init__(self, run: Run, workers: int, dedicated: dict[int, Dedicated], then: Callable[[], None]) -> None:
+    def __init__(self, run: Run, workers: int, lanes: Lanes, then: Callable[[], None] | None = None) -> None:
         """``then`` is called once, with the key, by whichever thread brings the run to its end."""
         self.run = run
         self.finished = False
         self._workers = workers
-        self._dedicated = dedicated
+        self._lanes = lanes
         self._then = then
         self._base = copy_context()
+        self._home: Any = None  # the caller's loop, where it has one
         self._key = threading.Lock()
         self._mail: deque[Letter] = deque()
         self._calls: deque[int] = deque()  # for the caller's own lane
-        self._bell = threading.Lock()  # wakes the caller
+        self._bell = threading.Lock()  # wakes the caller on a thread
         self._bell.acquire()
+        self._wake: Callable[[], None] = self._ring
         self._at_work: dict[int, int] = {}  # number -> thread, of the worker lane
         self._elsewhere: dict[int, int] = {}  # the same, of the other lanes and of what waits in a verb
         self._arriving = False
@@ -92,9 +75,9 @@ class Threads:
 
     # The caller ------------------------------------------------------------------------------------------
 
-    def drive(self) -> KeyboardInterrupt | None:
+    def wait(self) -> BaseException | None:
         """Bring the run to its end. A KeyboardInterrupt meanwhile is passed to it, and returned at the end."""
-        interrupts: list[KeyboardInterrupt] = []
+        interrupts: list[BaseException] = []
         self._mail.append(self.run.open)
         passed = 0
         while not self.finished:
@@ -106,6 +89,28 @@ class Threads:
             except KeyboardInterrupt as why:
                 interrupts.append(why)
         return interrupts[0] if interrupts else None
+
+    async def awaited(self) -> BaseException | None:
+        """The same from a coroutine, for a cancellation: the caller's loop is the loop of its resources."""
+        from . import loop  # noqa: PLC0415 - loads asyncio, which only async users need
+
+        waiter = loop.Waiter()
+        self._home, self._watched, self._wake = waiter.loop, True, waiter.wake
+        cancelled: BaseException | None = None
+        shielded = loop.forever_cancelled()
+        self._mail.append(self.run.open)
+        self._read()
+        while not self.finished:
+            if self._alone:
+                self._serve()
+            try:
+                with loop.shield() if shielded else nullcontext():
+                    await waiter.wait()
+            except loop.CancelledError as why:
+                cancelled, shielded = cancelled or why, True
+                self._mail.append(self.run.interrupt)
+                self._read()
+        return cancelled
 
     def send(self, letter: Letter) -> None:
         """Have the run do something; never waits."""
@@ -135,8 +140,9 @@ class Threads:
 
     def _perform_here(self) -> None:
         number = self._calls.popleft()
-        failure = self._perform(number)
-        self.send((number, failure))
+        answer = self._perform(number)
+        self.send(answer)
+        failure = answer[1]
         if failure is not None and isinstance(failure.error, KeyboardInterrupt):
             raise failure.error
 
@@ -148,7 +154,7 @@ class Threads:
         except RuntimeError:  # late in the interpreter's end, or at the system's limit
             self._alone = True
             self._arriving = self._scouting = False
-            self._ring()
+            self._wake()
 
     def _arrive(self) -> None:
         """A helper comes, and works while there is work."""
@@ -160,7 +166,7 @@ class Threads:
         pace = _NAP / _BRISK / 4
         while self.run.ready and not self.finished:
             before = self.run.settled
-            sleep(_NAP)
+            sleep(_NAP)  # looking less often than hooks end is the point: more threads would only be in the way
             if self.run.settled - before < pace:
                 break
         self._mail.append(self._scouted)
@@ -168,7 +174,7 @@ class Threads:
 
     def _serve(self) -> None:
         while (number := self._turn(takes=True)) >= 0:
-            self._mail.append((number, self._perform(number)))
+            self._mail.append(self._perform(number))
 
     def _read(self) -> None:
         self._turn(takes=False)
@@ -191,8 +197,8 @@ class Threads:
                 break
         return number
 
-    def _perform(self, number: int) -> Failure | None:
-        """Run user code. Whatever it raises is an answer, for a failed hook may end nothing but itself."""
+    def _perform(self, number: int) -> tuple[int, Failure | None, object]:
+        """Run user code on this thread."""
         run, thread = self.run, here()
         outer = _acting.get(thread)
         _acting[thread] = (self, number)
@@ -200,16 +206,34 @@ class Threads:
             self._elsewhere[number] = thread
         began = monotonic()
         try:
-            run.context(number, self._base).run(run.act, number)
-        except BaseException as why:
-            return Failure.of(why)
+            value = run.context(number, self._base).run(run.act, number)
+        except BaseException as why:  # noqa: BLE001 - whatever it raises is an answer: a failed hook ends only itself
+            return number, Failure.of(why), None
         finally:
             self._seconds += (monotonic() - began - self._seconds) * 0.1
             if outer is None:
                 del _acting[thread]
             else:
                 _acting[thread] = outer
-        return None
+        return number, None, value
+
+    async def _host(self, number: int, host: Any) -> None:
+        """Run user code in a host task, on its loop."""
+        task = host.task
+        _acting[task] = (self, number)
+        value, failure = None, None
+        try:
+            value = self.run.act(number)
+            if is_awaitable(value):
+                host.doing = value
+                value = await value  # type: ignore[misc]  # just found awaitable
+        except BaseException as why:  # noqa: BLE001 - the same, for the loop lane
+            failure = Failure.of(why)
+        finally:
+            host.doing = None
+            del _acting[task]
+        self._mail.append((number, failure, value))
+        self._read()
 
     # With the key ----------------------------------------------------------------------------------------
 
@@ -219,25 +243,23 @@ class Threads:
             letter = mail.popleft()
             try:
                 if type(letter) is tuple:
-                    self._answered(*letter, now)
+                    number, failure, value = letter
+                    self._at_work.pop(number, None)
+                    self._elsewhere.pop(number, None)
+                    run.answer(number, failure, now, value)
                 else:
                     letter(now)  # type: ignore[operator]  # not a tuple
             except Exception as why:  # noqa: BLE001 - a bug of ours: whatever is unsettled is then on the safe side
                 run.break_off(Failure.of(why), now)
-        while run.lost:
-            self._look_where(run.lost.pop())
-        while run.errands:
-            self._send_out(*run.errands.popleft(), now)
+            while run.lost:
+                self._look_where(run.lost.pop())
+            while run.errands:
+                self._send_out(*run.errands.popleft(), now)
         if run.over:
             self._finish(now)
         elif self._watched and run.alarm < self._armed:
             self._armed = run.alarm
             alarms.at(self._armed, self._ticked)
-
-    def _answered(self, number: int, failure: Failure | None, now: float) -> None:
-        self._at_work.pop(number, None)
-        self._elsewhere.pop(number, None)
-        self.run.answer(number, failure, now)
 
     def _take(self) -> int:
         if len(self._at_work) >= self._workers:
@@ -277,23 +299,27 @@ class Threads:
     def _look_where(self, number: int) -> None:
         """``number`` was given up: its thread no longer counts; see where it hangs."""
         thread = self._at_work.pop(number, None) or self._elsewhere.pop(number, None)
-        frame = sys._current_frames().get(thread) if thread else None
-        if frame is not None:
-            self.run.hangs_at(number, _stack(frame))
+        stack = self._lanes.where(self.run.nodes[number]) or (stacks.of_thread(thread) if thread else None)
+        if stack is not None:
+            self.run.hangs_at(number, stack)
 
     def _send_out(self, lane: str, number: int, now: float) -> None:
         """Begin something that another lane than the workers' is to do."""
         if not self.run.begin(number, now):
             return
         self._elsewhere[number] = 0
+        member = self.run.nodes[number]
         if lane == "caller":
             self._calls.append(number)
-            self._ring()
-            return
-        member = self.run.nodes[number]
-        if member not in self._dedicated:
-            self._dedicated[member] = Dedicated()
-        self._dedicated[member].do(lambda: self.send((number, self._perform(number))))
+            self._wake()
+        elif lane == "dedicated":
+            self._lanes.dedicated(member).do(lambda: self.send(self._perform(number)))
+        else:
+            host = self._lanes.host(member, self._home)
+            try:
+                host.do(lambda: self._host(number, host))
+            except Exception as why:  # noqa: BLE001 - its loop is gone, which is this hook's failure and nobody else's
+                self._mail.append((number, Failure.of(why), None))
 
     def _ticked(self) -> None:
         """On the clock's thread, which must never run user code."""
@@ -307,11 +333,11 @@ class Threads:
         if self.finished:
             return
         self.run.close(now)
-        for member in [member for member in self._dedicated if not self.run.lives.is_alive(member)]:
-            self._dedicated.pop(member).end()
-        self._then()
+        self._lanes.tidy()
+        if self._then is not None:
+            self._then()
         self.finished = True
-        self._ring()
+        self._wake()
 
     def _ring(self) -> None:
         try:
@@ -322,16 +348,3 @@ class Threads:
 
 def _nothing(_: float) -> None:
     """A letter that only has the mail read."""
-
-
-def _stack(frame: FrameType) -> str:
-    """Where a thread is, without the frames of ours below the user's code."""
-    lines = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=True)
-    lines.reverse()
-    users = [place for place, line in enumerate(lines) if not line.filename.startswith(_OURS)]
-    last_own = max((place for place, line in enumerate(lines) if line.filename.startswith(_OURS)), default=-1)
-    first = next((place for place in users if place > last_own), 0)
-    return "".join(traceback.format_list(lines[first:])).rstrip()
-
-
-_OURS: Final = str(Path(__file__).parents[1])

@@ -6,7 +6,6 @@ runs `act` without the key, brings the answer with `answer`, and calls `tick` wh
 
 from __future__ import annotations
 
-import traceback
 from abc import ABC, abstractmethod
 from array import array
 from collections import deque
@@ -14,24 +13,22 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import replace
 from heapq import heappop, heappush
-from pathlib import Path
-from types import TracebackType
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
-from ..errors import HookInterrupted, HookTimeout, short
+from ..errors import HookTimeout, short
 from ..events import AnswerLate, Event, HookBegan, HookEnded, NoteTaken, StillWaiting
 from ..plan import Plan
 from ..report import Detail
 from ..spec import Spec
 from ..walk import State, Walk
+from .failure import Failure, signed
 from .lives import Lives
 
-__all__ = ["Failure", "Herald", "Run", "hook_of"]
+__all__ = ["Herald", "Run", "hook_of", "is_awaitable"]
 
 _INF: Final = float("inf")
 _PATIENCE: Final = 5.0  # seconds after which a run says what it waits for, and between two such lines
 _LOW: Final = 0xFFFF_FFFF
-_OURS: Final = str(Path(__file__).parents[1])
 
 
 class Herald(Protocol):
@@ -43,38 +40,8 @@ class Herald(Protocol):
         """Pass on what happened."""
 
 
-class Failure(NamedTuple):
-    """An exception out of user code, and its description as text."""
-
-    error: BaseException
-    text: str
-    kind: str
-    trace: str
-
-    @classmethod
-    def of(cls, error: BaseException) -> Failure:
-        """Describe ``error``; its own ``__str__`` may fail."""
-        kind = type(error).__name__
-        try:
-            text = str(error) or kind
-        except Exception:  # noqa: BLE001 - the user's __str__
-            text = f"{kind} whose str() fails"
-        try:
-            trace = "".join(traceback.format_exception(type(error), error, _users(error.__traceback__)))
-        except Exception:  # noqa: BLE001 - the same, or its source file is odd
-            trace = text
-        return cls(error, text, kind, trace)
-
-
-def _users(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the user's first frame on."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
-        trace = trace.tb_next
-    return trace
-
-
 class Run(ABC):
-    """One walk over the members ``nodes`` of a graph, in the plan's numbers ``0 .. n-1``."""
+    """One walk over the members ``nodes`` of a graph, numbered ``0 .. n-1`` in here."""
 
     hook: ClassVar[str]
 
@@ -82,11 +49,11 @@ class Run(ABC):
         self, plan: Plan, nodes: list[int], lives: Lives, walk: Walk, *,
         ranks: Sequence[int], limits: Sequence[float | None], herald: Herald,
     ) -> None:  # fmt: skip
+        lives.reach()
         self.plan = plan
         self.nodes = nodes
         self.lives = lives
         self.walk = walk
-        self.limits = limits
         self.ready: list[int] = []  # a heap of what workers may do: urgency above number, in one int
         self.errands: deque[tuple[str, int]] = deque()  # what goes to other lanes
         self.lost: list[int] = []  # given up where they hang; the driver looks where, and empties it
@@ -94,13 +61,15 @@ class Run(ABC):
         self.errors: dict[int, Exception] = {}
         self.details: dict[int, Detail] = {}
         self.notes: list[str] = []
-        self.began = array("d", [-1.0]) * len(plan)
-        self.ended = array("d", [-1.0]) * len(plan)
+        self.began = array("d", [-1.0]) * len(nodes)
+        self.ended = array("d", [-1.0]) * len(nodes)
         self.opened = 0.0
         self.closed = 0.0
         self.specs: list[Spec] = [lives.model.spec(node) for node in nodes]
+        self._limits = limits
         self._ranks = ranks
         self._herald = herald
+        self._awaited: dict[int, Any] = {}  # what a hook returned and its loop is to await
         self._say_at = _INF
 
     # What a driver asks ----------------------------------------------------------------------------------
@@ -121,8 +90,10 @@ class Run(ABC):
         return -1
 
     def begin(self, node: int, now: float) -> bool:
-        """``node`` is acted on from now. False when it was cut meanwhile."""
-        limit = self.limits[node] if self.specs[node].hooks.lane != "caller" else None
+        """``node`` is acted on from now, or goes on to be. False when it was cut or given up meanwhile."""
+        if self.began[node] >= 0:
+            return node in self.walk.acting
+        limit = self._limits[node] if self.specs[node].hooks.lane != "caller" else None
         if not self.walk.begin(node, _INF if limit is None else now + limit):
             return False
         self.began[node] = now - self.opened
@@ -130,29 +101,34 @@ class Run(ABC):
             self._herald.tell(HookBegan(self.plan.title, now, self.name(node), self.hook))
         return True
 
-    @abstractmethod
     def act(self, node: int) -> object:
-        """Run the user's code for ``node``. May raise anything."""
+        """Run the user's code for ``node``; what it returns goes into `answer`. May raise anything."""
+        if self._awaited and node in self._awaited:
+            return self._awaited.pop(node)
+        return self._act(node)
 
     def context(self, node: int, base: Context) -> Context:
         """The context in which `act` runs: a copy of the caller's."""
         return base.copy()
 
-    def answer(self, node: int, failure: Failure | None, now: float) -> None:
-        """`act` has returned, or raised."""
-        on_time = node in self.walk.acting
-        if not on_time:
-            self._answered_late(node, failure, now)
+    def answer(self, node: int, failure: Failure | None, now: float, value: object = None) -> None:
+        """`act` has returned ``value``, or raised."""
+        if node not in self.walk.acting:
+            self._answered_late(node, failure, now, value)
             return
-        self.ended[node] = now - self.opened
         if failure is None:
+            if self._goes_on(node, value):
+                self._send(node)
+                return
+            self.ended[node] = now - self.opened
             self._succeeded(node)
             self.walk.done(node)
         else:
+            self.ended[node] = now - self.opened
             self.errors[node] = self._signed(node, failure.error)
             self._failed(node, failure)
             self.walk.failed(node)
-        if not self._herald.quiet or failure is not None:
+        if failure is not None or not self._herald.quiet:
             self._tell_ended(node, failure, now)
         self._sort_out(now)
 
@@ -177,9 +153,13 @@ class Run(ABC):
     def hurry(self, now: float) -> None:
         """The end is now."""
         for node in list(self.walk.acting):
-            self._give_up(node, now, "given up in a hurry after")
+            self._give_up(node, now, "was given up in a hurry after")
         self.walk.hurry()
         self._sort_out(now)
+
+    def interrupt(self, now: float) -> None:
+        """The caller was interrupted: be over soon."""
+        self.hurry(now)
 
     @property
     def alarm(self) -> float:
@@ -191,18 +171,14 @@ class Run(ABC):
         """Every member is settled."""
         return self.walk.over
 
-    def name(self, node: int) -> str:
-        """What it is called in its graph."""
-        return self.lives.model.names[self.nodes[node]]
-
     @property
     def settled(self) -> int:
         """How many members are settled."""
         return self.walk.settled
 
-    def interrupt(self, now: float) -> None:
-        """The caller was interrupted: be over soon."""
-        self.hurry(now)
+    def name(self, node: int) -> str:
+        """What it is called in its graph."""
+        return self.lives.model.names[self.nodes[node]]
 
     def hangs_at(self, node: int, stack: str) -> None:
         """Where a hook that was given up hangs, as the driver found it."""
@@ -218,10 +194,18 @@ class Run(ABC):
 
     def break_off(self, why: Failure, now: float) -> None:
         """A bug of ours: note it, and put everything unsettled on the safe side."""
-        self.notes.append(f"internal error, please report: {why.kind}: {why.text}\n{why.trace}")
+        self._note(f"internal error, please report: {why.kind}: {why.text}\n{why.trace}", now)
         self.hurry(now)
 
     # What a start or a teardown decides ------------------------------------------------------------------
+
+    @abstractmethod
+    def _act(self, node: int) -> object:
+        """The user's code for the step at which ``node`` is."""
+
+    @abstractmethod
+    def _lane(self, node: int) -> str:
+        """The lane of that step."""
 
     @abstractmethod
     def _succeeded(self, node: int) -> None:
@@ -236,10 +220,17 @@ class Run(ABC):
         """What it means that ``node`` was given up."""
 
     @abstractmethod
-    def _unasked(self, state: State, node: int) -> None:
+    def _unasked(self, state: State, node: int, now: float) -> None:
         """What it means that ``node`` was settled without having acted."""
 
-    def _turn(self, node: int, now: float) -> bool:
+    def _goes_on(self, node: int, value: object) -> bool:
+        """Whether another step of ``node`` follows on what this one returned."""
+        if is_awaitable(value):
+            self._awaited[node] = value
+            return True
+        return False
+
+    def _turn(self, node: int) -> bool:
         """Whether ``node`` needs user code at its turn; False when it has been answered here."""
         return True
 
@@ -255,15 +246,18 @@ class Run(ABC):
                     self._give_up(node, now, "still ran after")
                     self.walk.failed(node)
                 elif state is not State.FAILED:
-                    self._unasked(state, node)
+                    self._unasked(state, node, now)
             go, walk.go = walk.go, []
             for node in go:
-                if self._turn(node, now):
-                    lane = self.specs[node].hooks.lane
-                    if lane is None or lane == "worker":
-                        heappush(self.ready, -self._ranks[node] << 32 | node)
-                    else:
-                        self.errands.append((lane, node))
+                if self._turn(node):
+                    self._send(node)
+
+    def _send(self, node: int) -> None:
+        lane = "loop" if node in self._awaited else self._lane(node)
+        if lane == "worker":
+            heappush(self.ready, -self._ranks[node] << 32 | node)
+        else:
+            self.errands.append((lane, node))
 
     def _give_up(self, node: int, now: float, how: str) -> None:
         seconds = now - self.opened - self.began[node]
@@ -280,19 +274,16 @@ class Run(ABC):
     def _called(self, node: int) -> str:
         """What runs for ``node``, as people would call it."""
         hook = getattr(self.specs[node].hooks, self.hook)
-        if self.specs[node].form.leaves:
-            return "leaving it"
         return f"{hook}()" if isinstance(hook, str) else f"its {self.hook}"
 
-    def _answered_late(self, node: int, failure: Failure | None, now: float) -> None:
-        seconds = now - self.opened - self.began[node]
-        name = self.name(node)
+    def _answered_late(self, node: int, failure: Failure | None, now: float, value: object) -> None:
+        seconds, name = now - self.opened - self.began[node], self.name(node)
         if not self.over:
             self._note_detail(node, late=True)
-        self.notes.append(f"{name}: {self.hook} ended {'with an error ' if failure else ''}after {seconds:.3g} s, too late")
-        self._herald.tell(
-            AnswerLate(self.plan.title, now, name, self.hook, seconds, failure and f"{failure.kind}: {failure.text}")
-        )
+        how = "ended with an error" if failure else "ended"
+        self.notes.append(f"{name}: {self.hook} {how} after {seconds:.3g} s, too late")
+        error = f"{failure.kind}: {failure.text}" if failure else None
+        self._herald.tell(AnswerLate(self.plan.title, now, name, self.hook, seconds, error))
 
     def _tell_ended(self, node: int, failure: Failure | None, now: float) -> None:
         seconds = self.ended[node] - self.began[node]
@@ -307,23 +298,17 @@ class Run(ABC):
         self.details[node] = replace(self.details.get(node, Detail()), **told)  # type: ignore[arg-type]  # its own fields
 
     def _signed(self, node: int, error: BaseException) -> Exception:
-        """``error`` as a group may carry it, with a note that names its resource."""
-        if not isinstance(error, Exception):
-            wrapped = HookInterrupted(f"{type(error).__name__} out of {self._called(node)} of {self.name(node)}")
-            wrapped.__cause__ = error
-            error = wrapped
         note = f"resource {self.name(node)!r} of graph {self.plan.title!r}"
         if where := self.specs[node].where:
             note += f" ({short(where)})"
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
-        return error
+        return signed(error, note, f"{self._called(node)} of {self.name(node)}")
 
 
-def hook_of(spec: Spec, thing: object, hook: str | Callable[[object], object]) -> Callable[[], object]:
-    """The hook bound to its object."""
-    if isinstance(hook, str):
-        return getattr(thing, hook)  # type: ignore[no-any-return]  # checked callable at the door
-    return lambda: hook(thing)
+def is_awaitable(value: object) -> bool:
+    """Whether a hook returned something to be awaited."""
+    return value is not None and hasattr(type(value), "__await__")
 
 
+def hook_of(thing: object, hook: str | Callable[[Any], object]) -> object:
+    """Call the hook of an object."""
+    return getattr(thing, hook)() if isinstance(hook, str) else hook(thing)

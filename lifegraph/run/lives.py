@@ -7,9 +7,11 @@ from contextvars import Context
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from .. import quarantine
 from ..errors import short
+from ..events import Fate
 from ..model import Model
+from ..quarantine import confine, hold, let_go, settle
+from ..report import Detail
 
 __all__ = ["Leaving", "Lives", "Phase"]
 
@@ -34,7 +36,7 @@ class Leaving(NamedTuple):
 
     what: Any
     leave: Callable[[BaseException | None], object]
-    context: Context
+    context: Context | None  # None: the one of its host task
 
 
 class Lives:
@@ -46,6 +48,9 @@ class Lives:
         self.things: list[Any] = []
         self.phases = bytearray()
         self.leavings: dict[int, Leaving] = {}
+        self.hosts: dict[int, Any] = {}  # the host tasks of async members
+        self.loops: dict[int, Any] = {}  # where async members live
+        self.ended: dict[int, tuple[Fate, Detail]] = {}  # of what a teardown did not release
         self._alive = 0
 
     def reach(self) -> None:
@@ -66,9 +71,9 @@ class Lives:
             return
         self._alive += change
         if self._alive == change == 1:
-            quarantine.hold(self)
+            hold(self)
         elif not self._alive:
-            quarantine.let_go(self)
+            let_go(self)
 
     def adopt(self, node: int, thing: object, phase: Phase) -> None:
         """A live object is this member."""
@@ -82,15 +87,16 @@ class Lives:
         self.things[node] = None
         if thing is not None:
             self.model.unrecognise(node, thing)
-        quarantine.settle(self, node, thing)
+        self.ended.pop(node, None)
+        settle(self, node, thing)
         self.move(node, phase)
         return thing, leaving
 
-    def confine(self, node: int, reason: str) -> None:
+    def confine(self, node: int, reason: str, ended: tuple[Fate, Detail]) -> None:
         """This member is not released, and for ever held."""
         self.move(node, Phase.HELD)
-        who = (self.model.title, self.model.names[node], 1)
-        quarantine.confine(self, node, who, reason, self.things[node])
+        self.ended.setdefault(node, ended)
+        confine(self, node, (self.model.title, self.model.names[node], 1), reason)
 
     def alive(self) -> list[int]:
         """The members that are up, or may be."""
@@ -103,7 +109,7 @@ class Lives:
     def contents(self) -> Iterator[object]:
         """Every object that must not be finalized."""
         yield from self.things
-        for leaving in self.leavings.values():
+        for leaving in list(self.leavings.values()):
             yield leaving.what
 
     def epitaph(self) -> str | None:

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any, ClassVar
 
-from ..errors import HookError
-from ..model import GRAPH
-from ..parameters import signature
 from ..plan import Plan
 from ..report import Detail
-from ..spec import Form, Spec
 from ..walk import State, Walk
-from .engine import Failure, Herald, Run, hook_of
-from .lives import Leaving, Lives, Phase
+from . import making
+from .engine import Herald, Run, hook_of, is_awaitable
+from .failure import Failure
+from .lives import Lives, Phase
 
 __all__ = ["Start"]
 
@@ -35,13 +33,15 @@ class Start(Run):
         idle = [node for node, member in enumerate(nodes) if lives.phases[member] == Phase.UP]
         super().__init__(
             plan, nodes, lives, Walk(carrying, idle=idle),
-            ranks=plan.ranks(up=True), limits=plan.start_limits, herald=herald,
+            ranks=plan.ranks(up=True), limits=list(plan.start_limits), herald=herald,
         )  # fmt: skip
         self._graph = graph
         self._hooks = hooks
-        self._made = bytearray(len(nodes))
-        self._contexts: dict[int, Context] = {}
+        self._made = bytearray(lives.phases[member] != Phase.DECLARED for member in nodes)
+        self._hooked = bytearray(len(nodes))  # its start hook has begun
         self._hung: set[int] = set()
+        self._contexts: dict[int, Context] = {}
+        self._watched: list[tuple[set[int], Callable[[], None]]] = []
 
     @property
     def ok(self) -> bool:
@@ -55,6 +55,39 @@ class Start(Run):
         else:
             self.halt(now)
 
+    def call_off(self, end: float | None, now: float) -> None:
+        """A teardown was asked for: nothing more begins, and at ``end`` what is starting is given up."""
+        if end is not None:
+            self.walk.end = min(self.walk.end, end)
+        self.halt(now)
+        if now >= self.walk.end:
+            self.hurry(now)
+
+    def join(self, members: list[int], then: Callable[[], None], now: float) -> None:
+        """More members, dependencies first, come up in this run; ``then`` is called when they are settled or it is over."""
+        if self.over:
+            then()
+            return
+        places = {member: node for node, member in enumerate(self.nodes)}
+        model, joined = self.lives.model, set[int]()
+        self._ranks = list(self._ranks)
+        for member in members:
+            before = [places[d] for d in (*model.uses[member], *model.orders[member]) if d in places]
+            spec = model.spec(member)
+            self.nodes.append(member)
+            self.specs.append(spec)
+            self._limits.append(spec.hooks.start_timeout)  # type: ignore[attr-defined]  # a list: made so above
+            self._ranks.append(0)
+            for column in (self.began, self.ended):
+                column.append(-1.0)
+            phase = self.lives.phases[member]
+            self._made.append(phase != Phase.DECLARED)
+            self._hooked.append(0)
+            node = places[member] = self.walk.grow(before, idle=phase == Phase.UP)
+            joined.add(node)
+        self._watched.append((joined, then))
+        self._sort_out(now)
+
     def context(self, node: int, base: Context) -> Context:
         """A copy of the caller's; what is entered keeps its own for leaving."""
         context = base.copy()
@@ -62,47 +95,9 @@ class Start(Run):
             self._contexts[node] = context
         return context
 
-    def act(self, node: int) -> object:
-        """Construct ``node`` where that is due, and run its start hook."""
-        spec, member, lives = self.specs[node], self.nodes[node], self.lives
-        if lives.phases[member] == Phase.DECLARED:
-            lives.things[member] = self._construct(node, spec)
-            self._made[node] = 1
-        if spec.hooks.start is None or not self._hooks:
-            return None
-        return hook_of(spec, lives.things[member], spec.hooks.start)()
-
-    def _succeeded(self, node: int) -> None:
-        member = self.nodes[node]
-        waits = self.specs[node].hooks.start is not None and not self._hooks
-        self.lives.model.recognise(member, self.lives.things[member])
-        self.lives.move(member, Phase.MADE if waits else Phase.UP)
-
-    def _failed(self, node: int, failure: Failure) -> None:
-        member, spec = self.nodes[node], self.specs[node]
-        self._note_detail(node, start_error=f"{failure.kind}: {failure.text}", stack=failure.trace)
-        if self._made[node] or self.lives.phases[member] == Phase.MADE:
-            if spec.hooks.atomic_start:
-                self.trash.append(self.lives.release(member, Phase.DECLARED))
-            else:
-                self.lives.model.recognise(member, self.lives.things[member])
-                self.lives.move(member, Phase.HALF)
-        self.walk.halt()
-
-    def _hangs(self, node: int) -> None:
-        self._note_detail(node, start_error=self.details[node].error)
-        self._hung.add(node)
-        self.lives.move(self.nodes[node], Phase.HUNG)
-        self.walk.halt()
-
-    def _unasked(self, state: State, node: int) -> None:
-        """What was never begun has nothing to record."""
-
-    def _called(self, node: int) -> str:
-        spec = self.specs[node]
-        if self._made[node] or self.lives.phases[self.nodes[node]] == Phase.MADE:
-            return super()._called(node)
-        return "entering it" if spec.form in (Form.CONTEXT, Form.ASYNC_CONTEXT) else "constructing it"
+    def error_of(self, members: list[int]) -> list[Exception]:
+        """What these members raised."""
+        return [error for node, error in self.errors.items() if self.nodes[node] in members]
 
     def hung(self, node: int) -> bool:
         """Whether its start was given up where it hangs."""
@@ -112,59 +107,92 @@ class Start(Run):
         """By member: what the report of the roll-back says of the start."""
         return {self.nodes[node]: detail for node, detail in self.details.items()}
 
-    # Constructing ----------------------------------------------------------------------------------------
+    # The steps of one ------------------------------------------------------------------------------------
 
-    def _construct(self, node: int, spec: Spec) -> object:
-        member = self.nodes[node]
-        if spec.form is Form.CONTEXT:
-            return self._enter(node, spec.target)
-        made = self._call(member, spec)
-        if spec.form is Form.GENERATOR:
-            return self._first(node, spec, made)
+    def _lane(self, node: int) -> str:
+        hooks = self.specs[node].hooks
+        if not self._made[node]:
+            return "loop" if self.specs[node].form.asynchronous else hooks.lane or "worker"
+        return "loop" if "start" in hooks.loops else hooks.lane or "worker"
+
+    def _act(self, node: int) -> object:
+        if not self._made[node]:
+            made = self._make(node)
+            if is_awaitable(made) and self.specs[node].form.awaits:
+                return made
+            self._keep(node, made)
+            if not self._hook_due(node) or self._lane(node) != (self.specs[node].hooks.lane or "worker"):
+                return None
+            if node not in self.walk.acting:  # given up meanwhile: what is late begins nothing more
+                return None
+        if not self._hook_due(node):
+            return None
+        self._hooked[node] = 1
+        return hook_of(self.lives.things[self.nodes[node]], self.specs[node].hooks.start or "")
+
+    def _goes_on(self, node: int, value: object) -> bool:
+        if super()._goes_on(node, value):
+            return True
+        if not self._made[node]:
+            self._keep(node, value)
+        return self._hook_due(node)
+
+    def _hook_due(self, node: int) -> bool:
+        return self._hooks and not self._hooked[node] and self.specs[node].hooks.start is not None
+
+    def _make(self, node: int) -> Any:
+        spec, member = self.specs[node], self.nodes[node]
+        made, leaving = making.make(spec, lambda: making.filled(self.lives, self._graph, member), self._contexts.get(node))
+        if leaving is not None:
+            self.lives.leavings[member] = leaving
         return made
 
-    def _call(self, member: int, spec: Spec) -> Any:
-        fillings = self.lives.model.fillings.get(member, ())
-        kwargs = spec.kwargs or {}
-        if not fillings:
-            return spec.target(*spec.args, **kwargs)
-        filled: dict[str, object] = {}
-        for parameter, members, many in fillings:
-            values = [self._graph if m == GRAPH else self.lives.things[m] for m in members]
-            filled[parameter] = many(values) if many else values[0] if values else None
-        known = signature(spec.target)
-        if known is None:
-            return spec.target(*spec.args, **kwargs, **filled)
-        bound = known.bind_partial(*spec.args, **kwargs)
-        bound.arguments.update(filled)
-        return spec.target(*bound.args, **bound.kwargs)
+    def _keep(self, node: int, thing: object) -> None:
+        self.lives.things[self.nodes[node]] = thing
+        self._made[node] = 1
 
-    def _enter(self, node: int, cm: Any) -> object:
-        kind = type(cm)
-        entered = kind.__enter__(cm)
+    # What comes of each ----------------------------------------------------------------------------------
 
-        def leave(body: BaseException | None) -> object:
-            told = (None, None, None) if body is None else (type(body), body, body.__traceback__)
-            return kind.__exit__(cm, *told)
+    def _succeeded(self, node: int) -> None:
+        member = self.nodes[node]
+        waits = not self._hooks and self.specs[node].hooks.start is not None
+        self.lives.model.recognise(member, self.lives.things[member])
+        self.lives.move(member, Phase.MADE if waits else Phase.UP)
 
-        self._leave_by(node, cm, leave)
-        return entered
+    def _failed(self, node: int, failure: Failure) -> None:
+        member = self.nodes[node]
+        self._note_detail(node, start_error=f"{failure.kind}: {failure.text}", stack=failure.trace)
+        if not self._made[node]:
+            self.lives.leavings.pop(member, None)
+        elif self.specs[node].hooks.atomic_start:
+            self.trash.append(self.lives.release(member, Phase.DECLARED))
+        else:
+            self.lives.model.recognise(member, self.lives.things[member])
+            self.lives.move(member, Phase.HALF)
+        self.walk.halt()
 
-    def _first(self, node: int, spec: Spec, generator: Any) -> object:
-        try:
-            provided = next(generator)
-        except StopIteration:
-            raise HookError(f"{spec.label} yielded nothing: a generator resource yields exactly once") from None
+    def _hangs(self, node: int) -> None:
+        self._note_detail(node, start_error=self.details[node].error)
+        self._hung.add(node)
+        self.lives.move(self.nodes[node], Phase.HUNG)
+        self.walk.halt()
 
-        def leave(_: BaseException | None) -> None:
-            try:
-                next(generator)
-            except StopIteration:
-                return
-            raise HookError(f"{spec.label} yielded twice: a generator resource yields exactly once")
+    def _unasked(self, state: State, node: int, now: float) -> None:
+        """What was never begun has nothing to record."""
 
-        self._leave_by(node, generator, leave)
-        return provided
+    def _answered_late(self, node: int, failure: Failure | None, now: float, value: object) -> None:
+        if failure is None and not self._made[node]:
+            self._keep(node, value)
+        super()._answered_late(node, failure, now, value)
 
-    def _leave_by(self, node: int, what: object, leave: Callable[[BaseException | None], object]) -> None:
-        self.lives.leavings[self.nodes[node]] = Leaving(what, leave, self._contexts[node])
+    def _sort_out(self, now: float) -> None:
+        super()._sort_out(now)
+        for watched in list(self._watched):
+            if self.over or all(self.walk.state(node).settled for node in watched[0]):
+                self._watched.remove(watched)
+                watched[1]()
+
+    def _called(self, node: int) -> str:
+        if self._hooked[node]:
+            return super()._called(node)
+        return "entering it" if self.specs[node].form.enters else "constructing it"

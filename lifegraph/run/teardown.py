@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from contextvars import Context
 from typing import ClassVar, Final
 
-from ..errors import HookTimeout, NotAttempted
+from ..errors import HookError, HookTimeout, NotAttempted
 from ..events import Fate, ResourceSettled
 from ..plan import Plan
 from ..report import Detail, Report
 from ..spec import Spec
 from ..walk import State, Walk
-from .engine import Failure, Herald, Run, hook_of
+from .engine import Herald, Run, hook_of
+from .failure import Failure
 from .lives import Lives, Phase
 
 __all__ = ["Teardown"]
 
+_FATES: Final = tuple(Fate)
 _CODES: Final = {fate: code for code, fate in enumerate(Fate)}
 _INF: Final = float("inf")
 
@@ -24,8 +26,8 @@ _INF: Final = float("inf")
 class Teardown(Run):
     """Stops members, and gives each of them its fate.
 
-    ``body`` is what the body of a ``with`` raised, for context managers. ``prior`` tells of a start that is
-    rolled back. The grace, in seconds, counts from ``since`` (the driver's clock) or from the opening.
+    ``body`` is what the body of a ``with`` raised, for context managers. ``prior`` tells, by member, of a start
+    that is rolled back. The grace, in seconds, counts from ``since`` (the driver's clock) or from the opening.
     """
 
     hook: ClassVar[str] = "stop"
@@ -48,11 +50,12 @@ class Teardown(Run):
         self._start_failed = prior is not None
         for node, member in enumerate(nodes):
             if prior and member in prior:
-                detail = prior[member]
-                self.details[node] = Detail(start_error=detail.start_error, stack=detail.stack)
+                self.details[node] = Detail(start_error=prior[member].start_error, stack=prior[member].stack)
+            if member in lives.ended:
+                self.details[node] = lives.ended[member][1]
 
     def open(self, now: float) -> None:
-        """The run begins, and with it the grace."""
+        """The run begins; the grace may have begun before."""
         if self.plan.grace is not None:
             self.walk.end = (now if self._since is None else self._since) + self.plan.grace
         super().open(now)
@@ -62,16 +65,7 @@ class Teardown(Run):
     def context(self, node: int, base: Context) -> Context:
         """A copy of the caller's; what was entered is left in its own."""
         leaving = self.lives.leavings.get(self.nodes[node]) if self.lives.leavings else None
-        return leaving.context if leaving else base.copy()
-
-    def act(self, node: int) -> object:
-        """Run the stop of ``node``, or leave it."""
-        member = self.nodes[node]
-        leaving = self.lives.leavings.get(member) if self.lives.leavings else None
-        if leaving is not None:
-            return leaving.leave(self._body)
-        hook = self.specs[node].hooks.stop
-        return None if hook is None else hook_of(self.specs[node], self.lives.things[member], hook)()
+        return base.copy() if leaving is None or leaving.context is None else leaving.context
 
     def close(self, now: float) -> None:
         """Sum up: the report, and the quarantine of what is not released."""
@@ -82,15 +76,43 @@ class Teardown(Run):
         )  # fmt: skip
         for node, code in enumerate(self.codes):
             if _FATES[code].held:
-                self.lives.confine(self.nodes[node], report.reason(node))
+                detail = self.details.get(node, Detail())
+                self.lives.confine(self.nodes[node], report.reason(node), (_FATES[code], detail))
+
+    # The step of one -------------------------------------------------------------------------------------
+
+    def _lane(self, node: int) -> str:
+        hooks, form = self.specs[node].hooks, self.specs[node].form
+        if form.leaves:
+            return "loop" if form.asynchronous else hooks.lane or "worker"
+        return "loop" if "stop" in hooks.loops else hooks.lane or "worker"
+
+    def _act(self, node: int) -> object:
+        member = self.nodes[node]
+        leaving = self.lives.leavings.get(member) if self.lives.leavings else None
+        if leaving is not None:
+            return leaving.leave(self._body)
+        hook = self.specs[node].hooks.stop
+        return None if hook is None else hook_of(self.lives.things[member], hook)
+
+    def _goes_on(self, node: int, value: object) -> bool:
+        if super()._goes_on(node, value):
+            return True
+        if value and self._body is not None and self.specs[node].form.enters:
+            self.notes.append(f"{self.name(node)}: left with a true value, which suppresses nothing here")
+        return False
+
+    def _called(self, node: int) -> str:
+        return "leaving it" if self.specs[node].form.leaves else super()._called(node)
 
     # What comes of each ----------------------------------------------------------------------------------
 
-    def _turn(self, node: int, now: float) -> bool:
-        if self.lives.phases[self.nodes[node]] != Phase.HUNG:
+    def _turn(self, node: int) -> bool:
+        phase = self.lives.phases[self.nodes[node]]
+        if phase not in (Phase.HUNG, Phase.HELD):
             return True
         self.walk.begin(node)
-        self._hung(node)
+        self._unproven_before(node, phase)
         self.walk.failed(node)
         return False
 
@@ -105,37 +127,39 @@ class Teardown(Run):
     def _hangs(self, node: int) -> None:
         self.codes[node] = _CODES[Fate.TIMED_OUT]
 
-    def _unasked(self, state: State, node: int) -> None:
+    def _unasked(self, state: State, node: int, now: float) -> None:
         phase = self.lives.phases[self.nodes[node]]
         if phase in (Phase.DECLARED, Phase.RELEASED):
             return
         if phase == Phase.MADE:
             self.trash.append(self.lives.release(self.nodes[node], Phase.DECLARED))
-            return
-        if phase == Phase.HUNG:
-            self._hung(node)
+        elif phase == Phase.HUNG or (phase == Phase.HELD and state is not State.BLOCKED):
+            self._unproven_before(node, phase)
         elif state is State.PASSED:
             self._succeeded(node)
         else:
-            self._not_attempted(node, Fate.POISONED if state is State.BLOCKED else Fate.ABANDONED)
+            self._not_attempted(node, Fate.POISONED if state is State.BLOCKED else Fate.ABANDONED, now)
 
-    def _hung(self, node: int) -> None:
-        """Its start still ran at its limit: no stop is called, and nothing proves that it uses nothing."""
-        self.codes[node] = _CODES[Fate.TIMED_OUT]
-        error = self.details[node].start_error if node in self.details else "its start never returned"
-        self.errors[node] = self._signed(node, HookTimeout(error))
-        self._note_detail(node, error=error, error_type="HookTimeout")
+    def _unproven_before(self, node: int, phase: int) -> None:
+        """No stop is called: its start still ran at its limit, or an earlier teardown did not release it."""
+        if phase == Phase.HELD:
+            fate, detail = self.lives.ended[self.nodes[node]]
+            error: Exception = HookError(detail.error or "was not released before")
+            self.details[node] = detail
+        else:
+            told = self.details[node].start_error if node in self.details else None
+            fate, error = Fate.TIMED_OUT, HookTimeout(told or "its start never ended")
+            self._note_detail(node, error=str(error), error_type="HookTimeout")
+        self.codes[node] = _CODES[fate]
+        self.errors[node] = self._signed(node, error)
 
-    def _not_attempted(self, node: int, fate: Fate) -> None:
+    def _not_attempted(self, node: int, fate: Fate, now: float) -> None:
         self.codes[node] = _CODES[fate]
         if fate is Fate.ABANDONED:
             why = "the grace ran out" if self.walk.end < _INF else "the teardown was hurried"
-            self.errors[node] = self._signed(node, NotAttempted(f"{self.plan.names[node]}: not attempted, {why}"))
+            self.errors[node] = self._signed(node, NotAttempted(f"{self.name(node)}: not attempted, {why}"))
             self._note_detail(node, error=f"not attempted, {why}", error_type="NotAttempted")
-        self._herald.tell(ResourceSettled(self.plan.title, self.opened, self.plan.names[node], fate))
-
-
-_FATES: Final = tuple(Fate)
+        self._herald.tell(ResourceSettled(self.plan.title, now, self.name(node), fate))
 
 
 def _idle(lives: Lives, member: int, spec: Spec) -> bool:
@@ -143,4 +167,4 @@ def _idle(lives: Lives, member: int, spec: Spec) -> bool:
     phase = lives.phases[member]
     if phase in (Phase.UP, Phase.HALF):
         return spec.hooks.stop is None and member not in lives.leavings
-    return phase != Phase.HUNG
+    return phase not in (Phase.HUNG, Phase.HELD)

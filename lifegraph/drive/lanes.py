@@ -1,0 +1,94 @@
+"""Where hooks run that no worker may take: threads of their own, and loops."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from ..run import Lives
+from . import stacks
+from .pool import pool
+
+if TYPE_CHECKING:
+    from .loop import Host, PrivateLoop
+
+__all__ = ["Dedicated", "Lanes"]
+
+
+class Dedicated:
+    """One thread for all hooks of one resource."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._bell = threading.Semaphore(0)
+        self._ended = False
+        pool.engage(self._live)
+
+    def do(self, task: Callable[[], None]) -> None:
+        """Do this after what was asked before."""
+        self._tasks.append(task)
+        self._bell.release()
+
+    def end(self) -> None:
+        """Give the thread back, after what was asked before."""
+        self.do(self._end)
+
+    def _live(self) -> None:
+        while not self._ended:
+            self._bell.acquire()
+            self._tasks.popleft()()
+
+    def _end(self) -> None:
+        self._ended = True
+
+
+class Lanes:
+    """The dedicated threads and the host tasks of one graph. Used with the key of its run."""
+
+    def __init__(self, lives: Lives) -> None:
+        self._lives = lives
+        self._dedicated: dict[int, Dedicated] = {}
+        self._private: PrivateLoop | None = None
+
+    def dedicated(self, member: int) -> Dedicated:
+        """The thread of this member."""
+        if member not in self._dedicated:
+            self._dedicated[member] = Dedicated()
+        return self._dedicated[member]
+
+    def host(self, member: int, home: Any) -> Host:
+        """The host task of this member: on its own loop, else on ``home``, else on a private one."""
+        from .loop import Host, PrivateLoop  # noqa: PLC0415 - loads asyncio, which only async resources need
+
+        host: Host | None = self._lives.hosts.get(member)
+        if host is None:
+            loop = self._lives.loops.get(member) or home
+            if loop is None:
+                if self._private is None:
+                    self._private = PrivateLoop()
+                loop = self._private.loop
+            self._lives.loops[member] = loop
+            host = self._lives.hosts[member] = Host(loop, copy_context(), self._lives.model.names[member])
+        return host
+
+    def where(self, member: int) -> str | None:
+        """Where the host task of this member hangs."""
+        host: Host | None = self._lives.hosts.get(member)
+        return stacks.of_awaitable(host.doing) if host is not None else None
+
+    def tidy(self) -> None:
+        """Give back the threads, tasks and loop of what is no longer alive."""
+        alive = self._lives.is_alive
+        for member in [member for member in self._dedicated if not alive(member)]:
+            self._dedicated.pop(member).end()
+        for member in [member for member in self._lives.hosts if not alive(member)]:
+            self._lives.hosts.pop(member).end()
+            self._lives.loops.pop(member, None)
+        if self._private is not None and not any(h.loop is self._private.loop for h in self._lives.hosts.values()):
+            self._private.end()
+            self._private = None
+
+

@@ -1,0 +1,154 @@
+"""The loop lane: one host task for each async resource, in which it is entered, lives and is left.
+
+A host task is held strongly and taken out of the loop's registry at birth, so neither the loop's end nor its
+cancel-all reaches it. A limit means "wait, give up": no host task is ever cancelled by us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from asyncio import CancelledError
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context
+from typing import Any
+
+from ..errors import HookError
+from ..quarantine import hide_task
+from .pool import loop_here, pool
+
+__all__ = ["CancelledError", "Host", "PrivateLoop", "Waiter", "forever_cancelled", "shield"]
+
+Job = Callable[[], Awaitable[None]]
+
+
+class PrivateLoop:
+    """An event loop in a thread of ours, for async hooks of a graph that is driven without one."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        ready = threading.Event()
+        pool.engage(lambda: self._live(ready))
+        ready.wait()
+
+    def end(self) -> None:
+        """Stop and close it; not while something on it is held."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def _live(self, ready: threading.Event) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(ready.set)
+        try:
+            self.loop.run_forever()
+        finally:
+            asyncio.set_event_loop(None)
+            self.loop.close()
+
+
+class Host:
+    """The host task of one resource, on one loop, with one context. `do` is safe from any thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: Context, name: str) -> None:
+        self.loop = loop
+        self.cancellations = 0
+        self.doing: Any = None  # the awaitable at which it is
+        self._context = context
+        self._name = name
+        self._jobs: deque[Job] = deque()
+        self._wake: asyncio.Future[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self._ended = False
+
+    def do(self, job: Job) -> None:
+        """Do this next; raises `HookError` when the loop can no longer do anything."""
+        self._jobs.append(job)
+        if loop_here() is self.loop:
+            self._go_on()
+            return
+        if self.loop.is_closed() or not self.loop.is_running():
+            self._jobs.remove(job)
+            state = "closed" if self.loop.is_closed() else "not running"
+            raise HookError(f"the event loop on which {self._name} lives is {state}, so no hook can run there")
+        try:
+            self.loop.call_soon_threadsafe(self._go_on)
+        except RuntimeError as why:
+            raise HookError(f"the event loop on which {self._name} lives is closed: {why}") from why
+
+    def end(self) -> None:
+        """It has been left: let the task end."""
+        self._ended = True
+        try:
+            if loop_here() is self.loop:
+                self._go_on()
+            elif not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(self._go_on)
+        except RuntimeError:  # closed at this very moment: nothing is left to end
+            return
+
+    def _go_on(self) -> None:
+        if self.task is None:
+            self.task = self.loop.create_task(self._live(), name=f"lifegraph host of {self._name}", context=self._context)
+            hide_task(self.task)
+        elif self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def _live(self) -> None:
+        while True:
+            while self._jobs:
+                await self._jobs.popleft()()
+            if self._ended:
+                return
+            self._wake = self.loop.create_future()
+            try:
+                with shield() if self.cancellations else nullcontext():
+                    await self._wake
+            except CancelledError:
+                self.cancellations += 1  # it leaves at its turn, and not before
+
+
+class Waiter:
+    """Lets one coroutine wait for something that another thread will say. `wake` is safe from any thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[None] | None = None
+        self._woken = False
+
+    def wake(self) -> None:
+        """Let it go on."""
+        self._woken = True
+        try:
+            if loop_here() is self.loop:
+                self._resolve()
+            else:
+                self.loop.call_soon_threadsafe(self._resolve)
+        except RuntimeError:  # the loop was closed under the waiting coroutine: nobody waits any more
+            return
+
+    async def wait(self) -> None:
+        """Wait for `wake`; raises CancelledError when cancelled meanwhile."""
+        if not self._woken:
+            self._future = self.loop.create_future()
+            await self._future
+        self._woken = False
+
+    def _resolve(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+
+def shield() -> AbstractContextManager[Any]:
+    """A scope in which anyio's cancellation does not strike again and again; nothing where anyio is not loaded."""
+    anyio = sys.modules.get("anyio")
+    return anyio.CancelScope(shield=True) if anyio is not None else nullcontext()
+
+
+def forever_cancelled() -> bool:
+    """Whether an anyio scope around this task is cancelled already."""
+    anyio = sys.modules.get("anyio")
+    return anyio is not None and anyio.get_cancelled_exc_class() is CancelledError and (
+        anyio.current_effective_deadline() == float("-inf")
+    )
