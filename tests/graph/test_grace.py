@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from lifegraph import Graph, GraphClosingError, HookTimeout, NotAttempted, TeardownError, order_only
+from lifegraph import Graph, GraphClosingError, HookTimeout, NotAttempted, StartError, TeardownError, order_only
 from tests.graph.world import PATIENCE, Elsewhere, World, fates, until, whole_life
 
 SOON = 2.0
@@ -214,3 +214,37 @@ def test_hundred_hangs_take_one_limit(world: World) -> None:
     )
     assert 100 == len(report.timed_out)
     assert report.seconds < 5
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+@pytest.mark.parametrize("lane", ["worker", "dedicated"])
+def test_a_limit_of_a_later_hook(world: World, workers: int, lane: str) -> None:
+    """A stop that begins after others have ended has its own limit from its own beginning."""
+    _, report = whole_life(
+        world.kind("hung", stop=world.hang, stop_timeout=0.1, lane=lane),
+        world.kind("before", ["hung"], stop=lambda: threading.Event().wait(0.05)),
+        world.kind("first", ["before"], stop=lambda: threading.Event().wait(0.05)),
+        workers=workers,
+    )
+    assert {"hung": "timed_out", "before": "released", "first": "released"} == fates(report)
+    assert 0.2 <= report.seconds < SOON
+
+
+def test_a_limit_of_a_later_start(world: World) -> None:
+    """The same for a start."""
+    graph = Graph(
+        world.kind("first", start=lambda: threading.Event().wait(0.05)),
+        world.kind("hung", ["first"], start=world.hang, start_timeout=0.1),
+        workers=1,
+    )
+    began = time.monotonic()
+    with pytest.raises(StartError):
+        graph.start()
+    assert 0.15 <= time.monotonic() - began < SOON
+
+
+def test_limits_one_after_another(world: World) -> None:
+    """With one worker three hangs take three limits, and no longer."""
+    _, report = whole_life(*[world.kind(f"r{n}", stop=world.hang, stop_timeout=0.1) for n in range(3)], workers=1)
+    assert 3 == len(report.timed_out)
+    assert 0.1 <= report.seconds < SOON

@@ -55,13 +55,13 @@ class World:
 
             return run
 
-        self_world = self
+        self_world, label = self, name if name.isidentifier() else "Kind"
         body: dict[str, Any] = {"__init__": __init__, "__module__": __name__}
         if "start" in hooks:
             body["start"] = hook("start", "started", start)
         if "stop" in hooks:
             body["stop"] = hook("stop", "stopped", stop)
-        return resource(name=name, depends_on=list(depends_on), **options)(type(name, (), body))
+        return resource(name=name, depends_on=list(depends_on), **options)(type(label, (), body))
 
     def names(self, word: str) -> list[str]:
         """The names of all to which ``word`` happened, in order."""
