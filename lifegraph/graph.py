@@ -12,13 +12,13 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from . import view
 from .drive.steps import on_loop, on_thread
-from .errors import DeclarationError, Fault, message, short
+from .errors import DeclarationError, Fault, did_you_mean, message, short
 from .events import Event
 from .lifecycle import Lifecycle
 from .plan import Blast, Plan
 from .quarantine import nbytes
 from .report import Report, supposed
-from .parameters import parameters
+from .parameters import parameters, takes_any_keyword
 from .spec import OPTIONS, Options, Spec, Wish, context, is_limit, read
 
 __all__ = ["Graph"]
@@ -218,7 +218,10 @@ class Graph:
             return
         if body is None:
             raise self._life.teardown_error()
-        body.add_note(f"and then {report.headline}")
+        try:
+            body.add_note(f"and then {report.headline}")
+        except Exception:  # noqa: BLE001 - an exception that bears no notes stays as it is; the report is at hand
+            return
 
     # Looking ---------------------------------------------------------------------------------------------
 
@@ -330,16 +333,24 @@ def _built(
 ) -> Spec:
     """The spec of something to be constructed with these arguments; raises `DeclarationError`."""
     faults: list[Fault] = []
-    label = getattr(target, "__name__", None) or repr(target)
     inner = target.func if isinstance(target, partial) else target
+    label = getattr(inner, "__name__", type(inner).__name__)
     if not isinstance(inner, type) and not isroutine(inner):
-        faults.append(Fault(DeclarationError, message(f"cannot create {type(target).__name__} ({short(where)})",
+        raise DeclarationError(Fault(DeclarationError, message(f"cannot create {label} ({short(where)})",
                 why="create takes a class, a factory function or a partial of one",
                 hint="graph.add(obj, stop=...) takes a live object in")))  # fmt: skip
+    given = target.keywords if isinstance(target, partial) else {}
+    known = [parameter.name for parameter in parameters(inner)]
+    for name in known:
+        if name in options and name not in given:
+            faults.append(Fault(DeclarationError, message(f"{name!r} is an option of create and a parameter of {label}",
+                    hint=f"functools.partial({label}, {name}=...) gives it to {label}")))  # fmt: skip
+    for name in kwargs:
+        near = did_you_mean(name, OPTIONS)
+        if near and name not in known and not takes_any_keyword(inner):
+            faults.append(Fault(DeclarationError, message(f"{name!r} is no option, and no parameter of {label}", hint=near)))
+    if faults:
         raise DeclarationError.of(faults)
-    for name in {parameter.name for parameter in parameters(inner)} & options.keys():
-        faults.append(Fault(DeclarationError, message(f"{name!r} is an option of create and a parameter of {label}",
-                hint=f"functools.partial({label}, {name}=...) gives it to {label}")))  # fmt: skip
     spec = read(partial(target, *args, **kwargs), options, where, defaults, faults)
     if spec is None or faults:
         raise DeclarationError.of(faults)

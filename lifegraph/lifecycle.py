@@ -155,7 +155,7 @@ class Lifecycle:
             nodes = [node] if new else list(range(before, len(self.model.specs)))
             self._check_ground(nodes, verb, joins=self.state is State.STARTING)
         except (DeclarationError, GraphStateError):
-            self.model.forget([node, *(range(before, len(self.model.specs)) if not new else ())])
+            self.lives.forget([node, *(range(before, len(self.model.specs)) if not new else ())])
             raise
         if not new:
             self.model.base = len(self.model.specs)
@@ -218,7 +218,7 @@ class Lifecycle:
         interrupt = (yield Driver(back, self.workers, self._lanes)) or interrupt
         with self.mutex:
             errors = self._start_errors(run, back)
-            self.model.forget([node for node in nodes if not self.lives.is_alive(node)])
+            self.lives.forget([node for node in nodes if not self.lives.is_alive(node)])
         if interrupt is not None:
             raise interrupt
         raise StartError(f"{failed} of graph {self.title!r} did not start", errors, back.report)

@@ -28,7 +28,7 @@ from collections.abc import (
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin
 
-__all__ = ["Asked", "Parameter", "asked", "evaluate", "parameters", "provided", "signature"]
+__all__ = ["Asked", "Parameter", "asked", "evaluate", "parameters", "provided", "signature", "takes_any_keyword"]
 
 _NOTHING = inspect.Parameter.empty
 _MANY: Mapping[object, Callable[[Iterable[Any]], Any]] = {
@@ -40,7 +40,7 @@ _MANY: Mapping[object, Callable[[Iterable[Any]], Any]] = {
     Iterable: tuple,
 }
 _YIELDS = (Iterator, Generator, Iterable, AsyncIterator, AsyncGenerator, AsyncIterable, Awaitable, Coroutine)
-_UNASKABLE = (object, type(None), str, bytes, int, float, bool, complex, dict, list, tuple, set, frozenset, type)
+_UNASKABLE = (Any, object, type(None), str, bytes, int, float, bool, complex, dict, list, tuple, set, frozenset, type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,12 @@ def parameters(target: Callable[..., Any]) -> list[Parameter]:
         for p in known.parameters.values()
         if p.kind not in variadic
     ]
+
+
+def takes_any_keyword(target: Callable[..., Any]) -> bool:
+    """Whether ``target`` takes keywords that its signature does not name, or has none."""
+    known = signature(target)
+    return known is None or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.parameters.values())
 
 
 def evaluate(annotation: object, target: Any, members: Mapping[str, type]) -> object:
@@ -136,7 +142,7 @@ class _Names(dict[str, Any]):
 
     def __init__(self, target: Any, members: Mapping[str, type]) -> None:
         super().__init__()
-        function = inspect.unwrap(target.__init__ if isinstance(target, type) else target)
+        function = inspect.unwrap(vars(target).get("__init__", target) if isinstance(target, type) else target)
         module = sys.modules.get(getattr(target, "__module__", ""), None)
         cells = zip(_free(function), getattr(function, "__closure__", None) or (), strict=False)
         self._scopes = (
@@ -170,7 +176,7 @@ def _contents(cells: Iterable[tuple[str, types.CellType]]) -> Iterator[tuple[str
 def _evaluate_inside(annotation: Any, target: Any, members: Mapping[str, type]) -> object:
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return Annotated[(evaluate(args[0], target, members), *args[1:])]  # type: ignore[return-value]  # a special form
+        return Annotated[(evaluate(args[0], target, members), *args[1:])]
     if origin is typing.Literal or origin is Callable:
         return annotation
     inner = tuple(evaluate(arg, target, members) if isinstance(arg, str | ForwardRef) else arg for arg in args)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -91,6 +91,14 @@ class Lives:
         settle(self, node, thing)
         self.move(node, phase)
         return thing, leaving
+
+    def forget(self, nodes: Sequence[int]) -> None:
+        """Let go of members that hold nothing; their numbers may come again."""
+        for node in nodes:
+            if node < len(self.phases):
+                self.things[node], self.phases[node] = None, Phase.DECLARED
+            self.loops.pop(node, None)
+        self.model.forget(nodes)
 
     def confine(self, node: int, reason: str, ended: tuple[Fate, Detail]) -> None:
         """This member is not released, and for ever held."""

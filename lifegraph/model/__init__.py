@@ -1,0 +1,6 @@
+"""The members of a graph with their edges, and the plan that is made of them."""
+
+from .model import Model
+from .resolving import GRAPH, Filling
+
+__all__ = ["GRAPH", "Filling", "Model"]

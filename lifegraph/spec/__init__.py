@@ -1,0 +1,21 @@
+"""What one resource is: name, wishes, hooks, limits, lane, file:line."""
+
+from .door import context, declaration, describe, read
+from .hooks import is_limit
+from .values import OPTIONS, Declared, Form, Hook, Hooks, Options, Spec, Wish
+
+__all__ = [
+    "OPTIONS",
+    "Declared",
+    "Form",
+    "Hook",
+    "Hooks",
+    "Options",
+    "Spec",
+    "Wish",
+    "context",
+    "declaration",
+    "describe",
+    "is_limit",
+    "read",
+]
