@@ -36,7 +36,7 @@ def test_a_report_says_who_hung_and_whom_that_hit(world: World) -> None:
         assert word in text
     assert "b" in report.explain("base")
     assert "b -> base" in report.explain("base")
-    assert "0.3 s" in report.explain("b")
+    assert re.search(r"0\.3\d* s", report.explain("b"))
     again = Report.from_json(report.to_json())
     assert text == again.to_text()
 

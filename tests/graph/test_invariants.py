@@ -9,12 +9,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifegraph import Graph, GraphClosingError, GraphStateError, Report, StartError, resource
-from lifegraph.lifecycle import Lifecycle
+from lifegraph import Graph, GraphClosingError, Report, StartError, resource
 from tests.graph.test_plan import Shape, needs, shapes
 from tests.graph.world import World, fates
 
@@ -237,25 +235,3 @@ def test_creating_while_it_is_torn_down() -> None:
         assert {1} >= set(stops.values()), stops
         assert set(report.fates) == set(graph)
         assert len(stops) == len([name for name in report.released if name.startswith("Made")])
-
-
-@pytest.mark.parametrize("depends_on", [[], ["base"]], ids=["alone", "with a dependency"])
-def test_a_create_that_meets_the_teardown_half_way(monkeypatch: pytest.MonkeyPatch, depends_on: list[str]) -> None:
-    """Between taking a member in and bringing it up the graph may be torn down: then it is never made."""
-    world, real = World(), Lifecycle.bring_up
-    graph = Graph(world.kind("base"))
-    graph.start()
-
-    def late(self: Lifecycle, *args: Any, **kwargs: Any) -> None:
-        monkeypatch.undo()
-        graph.teardown()
-        real(self, *args, **kwargs)
-
-    monkeypatch.setattr(Lifecycle, "bring_up", late)
-    error: BaseException | None = None
-    try:
-        graph.create(world.kind("late", depends_on))
-    except GraphStateError as why:
-        error = why
-    assert "late" not in world.names("made")
-    assert isinstance(error, GraphClosingError)
