@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
@@ -27,7 +28,9 @@ def test_a_report_says_who_hung_and_whom_that_hit(world: World) -> None:
         world.kind("c", stop=raises(OSError("disk full"))),
     )
     told = {row["name"]: row for row in json.loads(report.to_json())["resources"]}
-    assert ("released", "timed_out", "poisoned", "failed") == tuple(told[name]["fate"] for name in ("a", "b", "base", "c"))
+    assert ("released", "timed_out", "poisoned", "failed") == tuple(
+        told[name]["fate"] for name in ("a", "b", "base", "c")
+    )
     assert ["b"] == told["base"]["because"]
     assert ("disk full", "OSError") == (told["c"]["error"], told["c"]["error_type"])
     assert 0.1 <= told["a"]["ended"] - told["a"]["began"] < 0.3 <= told["b"]["ended"] - told["b"]["began"]
@@ -70,19 +73,34 @@ def test_a_cycle_is_refused_before_anything_starts(size: int, order: list[int]) 
     assert ring[0] == ring[-1]
     assert {f"r{n}" for n in range(size)} == set(ring)
     assert size + 1 == len(ring)
-    for a, b in zip(ring, ring[1:], strict=False):
+    for a, b in itertools.pairwise(ring):
         assert (int(a[1:]) + 1) % size == int(b[1:])
     assert [] == world.log
 
 
-NAMES = ["3::3", "db:5432", "a", "start", "end", "pre_end", "END", 'quo"te', "back\\slash", "<b>", "n0", "graph", "a]b", "ü;#"]
+NAMES = [
+    "3::3",
+    "db:5432",
+    "a",
+    "start",
+    "end",
+    "pre_end",
+    "END",
+    'quo"te',
+    "back\\slash",
+    "<b>",
+    "n0",
+    "graph",
+    "a]b",
+    "ü;#",
+]
 
 
 def read_dot(text: str) -> tuple[set[str], set[tuple[str, str]]]:
     """The labels of the nodes of a DOT text, and its edges by them."""
-    nodes = re.findall(r'^\s*(n\d+) \[label="((?:[^"\\]|\\.)*)"', text, re.M)
+    nodes = re.findall(r'^\s*(n\d+) \[label="((?:[^"\\]|\\.)*)"', text, re.MULTILINE)
     labels = {node: re.sub(r"\\(.)", r"\1", label) for node, label in nodes}
-    edges = re.findall(r"^\s*(n\d+) -> (n\d+)( \[[^\]]*\])?;$", text, re.M)
+    edges = re.findall(r"^\s*(n\d+) -> (n\d+)( \[[^\]]*\])?;$", text, re.MULTILINE)
     assert text.count("->") - 1 == len(edges), "an edge that is none, but for the legend's"
     return set(labels.values()), {(labels[a], labels[b]) for a, b, _ in edges}
 
@@ -112,8 +130,8 @@ def test_no_name_is_an_id(form: str) -> None:
     graph = Graph(*[world.kind(name, names[n + 1 : n + 2]) for n, name in enumerate(names)])
     text = graph.to_dot() if form == "dot" else graph.to_mermaid()
     arrow = "->" if form == "dot" else "-->"
-    drawn = re.findall(rf"^\s*(n\d+)\s*{arrow}\s*(n\d+)", text, re.M)
+    drawn = re.findall(rf"^\s*(n\d+)\s*{arrow}\s*(n\d+)", text, re.MULTILINE)
     assert 3 == len(drawn), text
     for name in names:
         assert re.search(rf'n\d+\s*\W*.*"{name}\b', text), text
-        assert not re.search(rf"^\s*{name}\b", text, re.M)
+        assert not re.search(rf"^\s*{name}\b", text, re.MULTILINE)

@@ -17,7 +17,9 @@ def test_independent_stops_take_the_time_of_one(world: World, count: int) -> Non
     https://github.com/dotnet/runtime/issues/68036
     """
     together = threading.Barrier(count)
-    _, report = whole_life(*[world.kind(f"r{n}", stop=lambda: together.wait(PATIENCE)) for n in range(count)], grace=PATIENCE)
+    _, report = whole_life(
+        *[world.kind(f"r{n}", stop=lambda: together.wait(PATIENCE)) for n in range(count)], grace=PATIENCE
+    )
     assert count == len(report.released)
 
 
@@ -57,7 +59,9 @@ def test_one_that_never_returns_holds_up_nobody_else(world: World, place: int) -
     graph, report = whole_life(
         world.kind("base"),
         *[
-            world.kind(name, ["base"] if name == hung else [], stop=world.hang if name == hung else None, stop_timeout=0.2)
+            world.kind(
+                name, ["base"] if name == hung else [], stop=world.hang if name == hung else None, stop_timeout=0.2
+            )
             for name in names
         ],
     )

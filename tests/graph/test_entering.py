@@ -1,5 +1,7 @@
 """Context managers and generators: entered and left once, in one context, with the body's outcome."""
 
+# mypy: disable-error-code="func-returns-value, unreachable"
+# actions are tuples of calls, done for their effect
 from __future__ import annotations
 
 import contextvars
@@ -7,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -26,11 +28,11 @@ class Manager:
         self.swallows = swallows
         self.error = error
 
-    def __enter__(self) -> Manager:
+    def __enter__(self) -> Self:
         self.entered += 1
         return self
 
-    def __exit__(self, *told: Any) -> bool:
+    def __exit__(self, *told: object) -> bool:
         self.left.append(told)
         if self.error is not None:
             raise self.error
@@ -144,7 +146,8 @@ def test_raising_the_errors_of_the_body_again() -> None:
 
 def test_an_exit_stack_is_a_context_manager() -> None:
     """Others' managers work as well."""
-    stack, left = ExitStack(), []
+    stack = ExitStack()
+    left: list[int] = []
     graph = Graph()
     assert stack is graph.enter(stack)
     stack.callback(left.append, 1)
@@ -157,7 +160,7 @@ def test_one_that_cannot_be_entered() -> None:
     """It is StartError, nothing is left, and it is not left behind."""
 
     class Bad(Manager):
-        def __enter__(self) -> Manager:
+        def __enter__(self) -> Bad:
             raise OSError("shut")
 
     bad, graph = Bad(), Graph()
@@ -264,7 +267,9 @@ class TestBody:
         assert "mine" in note
         assert "a" in note
 
-    @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()], ids=lambda e: type(e).__name__)
+    @pytest.mark.parametrize(
+        "error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()], ids=lambda e: type(e).__name__
+    )
     def test_whatever_it_raised(self, world: World, error: BaseException) -> None:
         """Also when it is no Exception; without a note where all was released."""
         with pytest.raises(type(error)) as caught, Graph(world.kind("a")) as graph:

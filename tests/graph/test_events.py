@@ -58,7 +58,11 @@ def test_events_come_in_pairs_and_in_order(world: World) -> None:
     assert began == ended
     assert {1} == set(began.values())
     for resource, hook in began:
-        places = [n for n, e in enumerate(events) if isinstance(e, HookBegan | HookEnded) and (e.resource, e.hook) == (resource, hook)]
+        places = [
+            n
+            for n, e in enumerate(events)
+            if isinstance(e, HookBegan | HookEnded) and (e.resource, e.hook) == (resource, hook)
+        ]
         assert isinstance(events[places[0]], HookBegan)
     order = [e.resource for e in events if isinstance(e, HookEnded) and e.hook == "stop"]
     assert order.index("fine") < order.index("bad")
@@ -127,9 +131,7 @@ def test_observers_are_called_in_order_on_a_thread_of_their_own(world: World) ->
 
         return tell
 
-    graph = Graph(
-        world.kind("a", start=lambda: hooks.add(threading.get_ident())), observers=[observer(1), observer(2)]
-    )
+    graph = Graph(world.kind("a", start=lambda: hooks.add(threading.get_ident())), observers=[observer(1), observer(2)])
     graph.start()
     graph.teardown()
     assert [1, 2] * (len(told) // 2) == [number for number, _ in told]
@@ -265,7 +267,9 @@ class TestLog:
             whole_life(world.kind("quiet"))
         assert [] == caplog.records
 
-    @pytest.mark.parametrize("error", [ValueError("v"), KeyboardInterrupt(), SystemExit(1)], ids=lambda e: type(e).__name__)
+    @pytest.mark.parametrize(
+        "error", [ValueError("v"), KeyboardInterrupt(), SystemExit(1)], ids=lambda e: type(e).__name__
+    )
     def test_a_handler_that_raises(self, world: World, error: BaseException) -> None:
         """What a log call raises is swallowed, whatever it is; the observers are told of the rest."""
         events: list[Event] = []
@@ -277,7 +281,9 @@ class TestLog:
         handler, logger = Broken(), logging.getLogger("lifegraph")
         logger.addHandler(handler)
         try:
-            _, report = whole_life(world.kind("a"), world.kind("b", stop=raises(OSError("x"))), observers=[events.append])
+            _, report = whole_life(
+                world.kind("a"), world.kind("b", stop=raises(OSError("x"))), observers=[events.append]
+            )
         finally:
             logger.removeHandler(handler)
         assert {"a": "released", "b": "failed"} == fates(report)

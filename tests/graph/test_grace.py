@@ -1,5 +1,7 @@
 """Limits and grace: what is over when, and what is then not released."""
 
+# mypy: disable-error-code="func-returns-value, unreachable"
+# actions are tuples of calls, done for their effect
 from __future__ import annotations
 
 import math
@@ -79,12 +81,15 @@ def test_order_only_dependencies_of_what_is_abandoned_are_abandoned(world: World
 
 def test_members_of_the_error(world: World) -> None:
     """A timed-out one is a HookTimeout, an abandoned one a NotAttempted; poisoned ones add none."""
-    with pytest.raises(TeardownError) as caught, Graph(
-        world.kind("p"),
-        world.kind("hung", ["p"], stop=world.hang, stop_timeout=None),
-        world.kind("late", stop_timeout=0.01),
-        workers=1,
-        grace=0.2,
+    with (
+        pytest.raises(TeardownError) as caught,
+        Graph(
+            world.kind("p"),
+            world.kind("hung", ["p"], stop=world.hang, stop_timeout=None),
+            world.kind("late", stop_timeout=0.01),
+            workers=1,
+            grace=0.2,
+        ),
     ):
         pass
     error = caught.value
@@ -209,9 +214,7 @@ def test_a_stop_limit_of_zero_is_a_limit(world: World) -> None:
 
 def test_hundred_hangs_take_one_limit(world: World) -> None:
     """A hundred stops that hang are given up together, not one after another."""
-    _, report = whole_life(
-        *[world.kind(f"r{n}", stop=world.hang, stop_timeout=0.3) for n in range(100)], workers=200
-    )
+    _, report = whole_life(*[world.kind(f"r{n}", stop=world.hang, stop_timeout=0.3) for n in range(100)], workers=200)
     assert 100 == len(report.timed_out)
     assert report.seconds < 5
 

@@ -109,7 +109,11 @@ class Run:
                     if self.first("stop", user) < math.inf:
                         assert self.first("stopped", user) < stopped or self.starts[user] == "raises"
                 for (dependent, dependency), _ in self.shape[1].items():  # 2: order
-                    if dependency == n and self.first("stop", dependent) < math.inf and self.stops[dependent] in ("fine", "slow"):
+                    if (
+                        dependency == n
+                        and self.first("stop", dependent) < math.inf
+                        and self.stops[dependent] in ("fine", "slow")
+                    ):
                         assert self.first("stopped", dependent) < stopped
             if fate == "poisoned":  # 3: isolation
                 users = self.above(n, uses=True) & unproven
@@ -160,7 +164,9 @@ def test_the_invariants_hold_for_larger_ones(seed: int) -> None:
     """The same for graphs of a hundred."""
     chance = random.Random(seed)
     size = 100
-    edges = {(a, chance.randrange(a)): chance.random() < 0.8 for a in range(1, size) for _ in range(chance.randrange(3))}
+    edges = {
+        (a, chance.randrange(a)): chance.random() < 0.8 for a in range(1, size) for _ in range(chance.randrange(3))
+    }
     run = Run(
         (size, edges),
         starts=["fine"] * size,

@@ -1,5 +1,7 @@
 """Members: what may be one, how it is found, and what graphs do not do to it."""
 
+# mypy: disable-error-code="unused-ignore"
+# some ignores are for other checkers
 from __future__ import annotations
 
 import copy
@@ -528,7 +530,9 @@ class TestKindsOfClasses:
     def test_a_stop_that_is_said_goes_before_names(self) -> None:
         """stop= silences the names, and stop=None means nothing."""
         called: list[str] = []
-        kind = type("Thing", (), {"close": lambda self: called.append("close"), "bye": lambda self: called.append("bye")})
+        kind = type(
+            "Thing", (), {"close": lambda self: called.append("close"), "bye": lambda self: called.append("bye")}
+        )
         with Graph(resource(stop="bye")(kind)):
             pass
         with Graph(resource(stop=None)(kind)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import threading
@@ -54,7 +55,9 @@ def test_a_forecast_is_what_then_happens(shape: Shape, data: st.DataObject) -> N
         return world.hang if n in hanging else raises(OSError()) if n in failing else None
 
     order = data.draw(st.permutations(range(size)))
-    kinds = [world.kind(f"r{n}", needs(shape, n), stop=stop(n), stop_timeout=0.05 if n in hanging else 20) for n in order]
+    kinds = [
+        world.kind(f"r{n}", needs(shape, n), stop=stop(n), stop_timeout=0.05 if n in hanging else 20) for n in order
+    ]
     graph = Graph(*kinds, workers=data.draw(st.sampled_from([1, 3, 32])))
     forecast = graph.what_if(fail=[f"r{n}" for n in failing - hanging], hang=[f"r{n}" for n in hanging])
     assert [] == world.log
@@ -69,7 +72,7 @@ def test_a_forecast_is_what_then_happens(shape: Shape, data: st.DataObject) -> N
         assert set(ours.causes) == set(theirs.causes)
         assert {(path[0], path[-1]) for path in ours.paths} == {(cause, name) for cause in ours.causes}
         for path in ours.paths:
-            for above, below in zip(path, path[1:], strict=False):
+            for above, below in itertools.pairwise(path):
                 assert shape[1][int(above[1:]), int(below[1:])], "a path along what carries no poison"
     assert (forecast.ok, forecast.exit_code) == (report.ok, report.exit_code)
     assert forecast.forecast
@@ -109,7 +112,7 @@ def test_the_critical_path_and_the_worst_case(shape: Shape, data: st.DataObject)
         longest[n] = limits[n] + max((longest[b] for (a, b) in edges if a == n), default=0)
     path = [int(name[1:]) for name in plan.critical_path]
     assert max(longest) == pytest.approx(sum(limits[n] for n in path))
-    assert all((a, b) in edges for a, b in zip(path, path[1:], strict=False))
+    assert all((a, b) in edges for a, b in itertools.pairwise(path))
     assert plan.worst_case >= max(longest) - 1e-6
     assert plan.worst_case >= sum(limits) / workers - 1e-6
     if workers == 1:
@@ -239,7 +242,14 @@ def test_pictures_of_any_graph(shape: Shape, data: st.DataObject) -> None:
     world, (size, _) = World(), shape
     graph = Graph(*[world.kind(f"r{n}", needs(shape, n)) for n in range(size)])
     report = graph.what_if(fail=data.draw(st.sets(st.sampled_from([f"r{n}" for n in range(size)]))))
-    for drawn in (graph.to_text(), graph.to_dot(), graph.to_mermaid(), report.to_text(), report.to_dot(), report.to_mermaid()):
+    for drawn in (
+        graph.to_text(),
+        graph.to_dot(),
+        graph.to_mermaid(),
+        report.to_text(),
+        report.to_dot(),
+        report.to_mermaid(),
+    ):
         assert all(f"r{n}" in drawn for n in range(size))
 
 

@@ -163,7 +163,9 @@ class TestTypeCheckingOnly:
 
     def test_the_graph(self, module: Module) -> None:
         """``Graph`` itself is often imported so."""
-        user = module("user", DB.replace("from store{n} import Db", "from lifegraph import Graph").replace("db: Db", "db: Graph"))
+        user = module(
+            "user", DB.replace("from store{n} import Db", "from lifegraph import Graph").replace("db: Db", "db: Graph")
+        )
         graph = Graph(user.User)
         with graph:
             assert graph[user.User].db is graph

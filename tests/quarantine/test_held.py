@@ -269,7 +269,9 @@ said("before exit")
 
 def test_what_a_constructor_returns_late_is_held(any_child: Child) -> None:
     """An object that came after its start was given up goes into quarantine, and nothing of it is released."""
-    source = STARTING.replace("except lifegraph.StartError as error:", "except lifegraph.StartError as caught: error = caught;")
+    source = STARTING.replace(
+        "except lifegraph.StartError as error:", "except lifegraph.StartError as caught: error = caught;"
+    )
     assert "before exit\n" == any_child.run(source, timeout=30).stdout
 
 
@@ -352,7 +354,9 @@ said("before exit")
 """
 
 
-@pytest.mark.parametrize(("stop", "expected"), [(False, "before exit\n"), (True, "closed\nfinalize\nfinalized\nbefore exit\n")])
+@pytest.mark.parametrize(
+    ("stop", "expected"), [(False, "before exit\n"), (True, "closed\nfinalize\nfinalized\nbefore exit\n")]
+)
 def test_an_adopted_object_is_held_from_its_adoption(any_child: Child, stop: bool, expected: str) -> None:
     """A live object is up once added: a graph that is dropped without a teardown does not let it go."""
     done = any_child.run(UP.format(stop=stop))
