@@ -1,7 +1,5 @@
 """What fails, what that poisons, and that all the rest goes on."""
 
-# mypy: disable-error-code="arg-type"
-# options by name come from a table
 from __future__ import annotations
 
 from collections.abc import Callable

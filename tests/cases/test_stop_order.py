@@ -1,11 +1,10 @@
 """Who stops before whom."""
 
-# mypy: disable-error-code="misc"
-# lambdas with defaults
 from __future__ import annotations
 
 import random
 import threading
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -28,7 +27,7 @@ def test_a_stop_may_still_use_what_it_depends_on(size: int, chance: random.Rando
         opened.remove(n)
 
     chain = [
-        world.kind(f"r{n}", [f"r{n - 1}"] if n else [], start=lambda n=n: opened.add(n), stop=lambda n=n: last_write(n))
+        world.kind(f"r{n}", [f"r{n - 1}"] if n else [], start=partial(opened.add, n), stop=partial(last_write, n))
         for n in range(size)
     ]
     chance.shuffle(chain)

@@ -56,9 +56,9 @@ class TestOptions:
     def test_unknown_with_a_near_one(self, wrong: str) -> None:
         """An unknown option names the one that was meant, for the decorator and the verbs alike."""
         kind = type("Thing", (), {"close": lambda self: None})
-        fault(lambda: resource(**{wrong: 1})(kind), repr(wrong), "Thing", "did you mean", HERE)  # type: ignore[call-overload]
-        fault(lambda: Graph().add(Closes(), stop=None, **{wrong: 1}), repr(wrong), "Closes", "did you mean")  # type: ignore[arg-type]
-        fault(lambda: Graph().enter(Entered(), **{wrong: 1}), repr(wrong), "did you mean")  # type: ignore[arg-type]
+        fault(lambda: resource(**{wrong: 1})(kind), repr(wrong), "Thing", "did you mean", HERE)  # type: ignore[call-overload]  # wrong on purpose
+        fault(lambda: Graph().add(Closes(), stop=None, **{wrong: 1}), repr(wrong), "Closes", "did you mean")  # type: ignore[arg-type]  # wrong on purpose
+        fault(lambda: Graph().enter(Entered(), **{wrong: 1}), repr(wrong), "did you mean")  # type: ignore[arg-type]  # wrong on purpose
 
     def test_unknown_for_create(self) -> None:
         """What create passes on and the target does not take is a fault; a near option is named."""
@@ -66,7 +66,7 @@ class TestOptions:
 
     def test_unknown_without_a_near_one(self) -> None:
         """Nothing is named that is not near."""
-        assert "did you mean" not in fault(lambda: Graph().add(Closes(), stop=None, zzz=1), "'zzz'")  # type: ignore[call-arg]
+        assert "did you mean" not in fault(lambda: Graph().add(Closes(), stop=None, zzz=1), "'zzz'")  # type: ignore[call-arg]  # wrong on purpose
 
     @pytest.mark.parametrize(
         "option",
@@ -76,7 +76,7 @@ class TestOptions:
     def test_limits(self, option: str, value: Any) -> None:
         """A limit is a number of seconds, 0 or more, or None."""
         fault(lambda: resource(**{option: value})(Closes), option, "Closes")
-        fault(lambda: Graph().add(Closes(), stop=None, **{option: value}), option)  # type: ignore[arg-type]
+        fault(lambda: Graph().add(Closes(), stop=None, **{option: value}), option)  # type: ignore[arg-type]  # wrong on purpose
 
     @pytest.mark.parametrize("option", ["start_timeout", "stop_timeout", "grace"])
     @pytest.mark.parametrize("value", [-1, math.nan, "5", True])
@@ -129,7 +129,7 @@ class TestOptions:
     def test_all_at_once(self) -> None:
         """All that is wrong with one declaration stands in one error."""
         with pytest.raises(DeclarationError) as caught:
-            resource(stop_timeout=-1, start_timeout="x", lane="no", nmae=1)(Closes)  # type: ignore[call-overload]
+            resource(stop_timeout=-1, start_timeout="x", lane="no", nmae=1)(Closes)  # type: ignore[call-overload]  # wrong on purpose
         assert 4 == len(caught.value.faults)
         assert not hasattr(Closes, "__lifegraph__")
 
@@ -204,8 +204,8 @@ class TestHooks:
 
     def test_what_is_neither_class_nor_function(self) -> None:
         """Only classes and functions are decorated."""
-        fault(lambda: resource(Closes()), "Closes")  # type: ignore[type-var]
-        fault(lambda: resource(3), "3")  # type: ignore[call-overload]
+        fault(lambda: resource(Closes()), "Closes")  # type: ignore[type-var]  # wrong on purpose
+        fault(lambda: resource(3), "3")  # type: ignore[call-overload]  # wrong on purpose
 
 
 class TestAdopted:
@@ -400,7 +400,7 @@ class TestCreate:
 
     def test_what_cannot_be_entered(self) -> None:
         """Only context managers are entered."""
-        fault(lambda: Graph().enter(Closes()), "Closes", "context manager")  # type: ignore[type-var]
+        fault(lambda: Graph().enter(Closes()), "Closes", "context manager")  # type: ignore[type-var]  # wrong on purpose
 
     def test_dependencies_must_be_up(self, world: World) -> None:
         """Before the start create and enter need what they depend on up; the refused one leaves nothing behind."""

@@ -32,8 +32,8 @@ class Manager:
         self.entered += 1
         return self
 
-    def __exit__(self, *told: object) -> bool:
-        self.left.append(told)
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        self.left.append((kind, error, trace))
         if self.error is not None:
             raise self.error
         return self.swallows
@@ -160,7 +160,7 @@ def test_one_that_cannot_be_entered() -> None:
     """It is StartError, nothing is left, and it is not left behind."""
 
     class Bad(Manager):
-        def __enter__(self) -> Bad:
+        def __enter__(self) -> Any:
             raise OSError("shut")
 
     bad, graph = Bad(), Graph()

@@ -1,7 +1,5 @@
 """Members: what may be one, how it is found, and what graphs do not do to it."""
 
-# mypy: disable-error-code="unused-ignore"
-# some ignores are for other checkers
 from __future__ import annotations
 
 import copy
@@ -483,7 +481,7 @@ class TestKindsOfClasses:
 
         guarded = resource(stop=None)(Model)
         with Graph(Slots, Frozen, partial(guarded, name="x")) as graph:
-            assert "x" == graph[Model].name  # type: ignore[attr-defined]  # a field
+            assert "x" == graph[Model].name
         assert graph.report is not None
         assert 3 == len(graph.report.released)
 

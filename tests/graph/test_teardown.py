@@ -1,11 +1,10 @@
 """Teardown: dependents first, everything that can be released, and nothing that may be in use."""
 
-# mypy: disable-error-code="arg-type"
-# hooks by name come from a table
 from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -264,7 +263,8 @@ def test_a_hook_cannot_wait_for_its_own_teardown(world: World, hook: str) -> Non
         except ReentrantTeardownError as why:
             errors.append(why)
 
-    graph = Graph(world.kind("a", **{hook: ask}), name="mine")
+    hooks: dict[str, Any] = {hook: ask}
+    graph = Graph(world.kind("a", **hooks), name="mine")
     graph.start()
     assert "released" == fates(graph.teardown())["a"]
     (error,) = errors
