@@ -96,7 +96,7 @@ def test_pinned_memory_outlives_the_threads_that_write_to_it(world: World, hung:
     ids=["stopped", "atomic", "cannot be stopped"],
 )
 def test_what_had_started_is_cleaned_up(
-    world: World, options: dict[str, bool], stop: Callable[[], None] | None, remote: str, db: str
+    world: World, options: dict[str, Any], stop: Callable[[], None] | None, remote: str, db: str
 ) -> None:
     """After a failed start what was up is stopped in order, what never began is left alone, the error is the original.
 
