@@ -84,4 +84,3 @@ def _wish(dependency: object) -> Wish:
 
 order_only.__lifegraph_mark__ = "order_only"  # type: ignore[attr-defined]  # how a bare Annotated mark is known
 optional.__lifegraph_mark__ = "optional"  # type: ignore[attr-defined]  # the same
-

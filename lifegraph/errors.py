@@ -171,7 +171,9 @@ def message(headline: str, **lines: str | Sequence[str] | None) -> str:
     text = [headline]
     for key, value in lines.items():
         rows = value.splitlines() if isinstance(value, str) else value or ()
-        text += [f"  {key if first else '':<8} {row}" for first, row in zip((True, *[False] * len(rows)), rows, strict=False)]
+        text += [
+            f"  {key if first else '':<8} {row}" for first, row in zip((True, *[False] * len(rows)), rows, strict=False)
+        ]
     return "\n".join(text)
 
 

@@ -136,7 +136,7 @@ class Graph:
     async def aenter(self, cm: AbstractContextManager[T, Any], **options: Unpack[Options]) -> T: ...
     async def aenter(self, cm: Any, **options: Unpack[Options]) -> Any:
         """`enter` for coroutines, and for async context managers; takes sync ones too."""
-        spec = context(cm, options, _caller(), self._life.model.defaults)
+        spec = context(cm, options, _caller(), self._life.model.defaults, awaited=True)
         return self._made(await on_loop(self._life.admit(spec, "enter", at_once=True, awaited=True)))
 
     def depend(self, dependent: object, *dependencies: object) -> None:
@@ -151,7 +151,11 @@ class Graph:
             life.names()
             asker = life.model.the(dependent, "depend")
             wishes = [d if isinstance(d, Wish) else Wish(d) for d in dependencies]
-            found = [(life.model.the(wish.key, "depend"), wish) for wish in wishes if not wish.optional or life.find(wish.key)]
+            found = [
+                (life.model.the(wish.key, "depend"), wish)
+                for wish in wishes
+                if not wish.optional or life.find(wish.key)
+            ]
             for node, wish in found:
                 life.refuse_held(node, "depend on")
                 life.model.depend(asker, node, uses=wish.uses, where=where)
@@ -279,8 +283,14 @@ class Graph:
         plan, life = self._life.plan(), self._life
         with life.mutex:
             nodes = life.model.nodes()
-            failing, hanging = ({nodes.index(life.model.the(key, "what_if")) for key in _listed(keys)} for keys in (fail, hang))
-            helped = [life.model.names[nodes[n]] for n in sorted(failing | hanging) if life.model.spec(nodes[n]).hooks.kill is not None]
+            failing, hanging = (
+                {nodes.index(life.model.the(key, "what_if")) for key in _listed(keys)} for keys in (fail, hang)
+            )
+            helped = [
+                life.model.names[nodes[n]]
+                for n in sorted(failing | hanging)
+                if life.model.spec(nodes[n]).hooks.kill is not None
+            ]
         return supposed(plan, failing, hanging, helped)
 
     def blast(self) -> tuple[Blast, ...]:
@@ -348,7 +358,9 @@ def _built(
     for name in kwargs:
         near = did_you_mean(name, OPTIONS)
         if near and name not in known and not takes_any_keyword(inner):
-            faults.append(Fault(DeclarationError, message(f"{name!r} is no option, and no parameter of {label}", hint=near)))
+            faults.append(
+                Fault(DeclarationError, message(f"{name!r} is no option, and no parameter of {label}", hint=near))
+            )
     if faults:
         raise DeclarationError.of(faults)
     spec = read(partial(target, *args, **kwargs), options, where, defaults, faults)
@@ -366,7 +378,11 @@ def _grace(seconds: float | None) -> float | None:
 def _faulty_settings(
     name: object, limits: dict[str, object], workers: object, observers: tuple[object, ...], where: str
 ) -> list[Fault]:
-    texts = [f"{key} is {value!r}: it takes seconds, 0 or more, or None" for key, value in limits.items() if not is_limit(value)]
+    texts = [
+        f"{key} is {value!r}: it takes seconds, 0 or more, or None"
+        for key, value in limits.items()
+        if not is_limit(value)
+    ]
     if not isinstance(name, str) or not name:
         texts.append(f"name is {name!r}: it takes a string that is not empty")
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:

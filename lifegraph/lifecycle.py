@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from time import monotonic
 from typing import Any, NoReturn
 
@@ -71,7 +72,7 @@ class Lifecycle:
         self._graph = graph
         self._lanes = Lanes(self.lives)
         self._start: tuple[Start, Driver] | None = None  # while starting
-        self._coming: dict[Driver, tuple[Start, Latch]] = {}  # runs that bring single members up
+        self._coming: dict[Latch, Driver] = {}  # runs that bring single members up, or undo that
         self._started = Latch()
         self._closed = Latch()
         self._start_error: tuple[str, list[Exception]] | None = None
@@ -97,10 +98,11 @@ class Lifecycle:
         """Take a member in, and have it up as the state asks; ``at_once`` constructs it in a new graph too."""
         with self.mutex:
             self.check_open(verb)
-            self._check_world(verb, [spec] if at_once or self.state is not State.NEW else (), awaited=awaited)
-            nodes = self._enlist(spec, verb, at_once=at_once)
+            nodes = self._enlist(spec, verb, at_once=at_once, awaited=awaited)
             if (self.state is State.NEW and not at_once) or all(self.lives.phase(n) is Phase.UP for n in nodes):
                 return nodes[0]
+            if awaited and self.lives.home is None and self.state is not State.STARTING:
+                self.lives.home = loop_here()
             joined = self._join(nodes) if self.state is State.STARTING else None
             coming = self._bring(nodes) if joined is None else None
         if joined is not None:
@@ -135,7 +137,7 @@ class Lifecycle:
                 self.lives.release(node, Phase.DECLARED)
             self._adopt(node)
 
-    def _enlist(self, spec: Spec, verb: str, *, at_once: bool) -> list[int]:
+    def _enlist(self, spec: Spec, verb: str, *, at_once: bool, awaited: bool) -> list[int]:
         """The numbers of all that this brings in, with their edges checked; nothing is taken in when it cannot be."""
         faults: list[Fault] = []
         new = self.state is State.NEW
@@ -154,6 +156,7 @@ class Lifecycle:
                 self.model.seal()
             nodes = [node] if new else list(range(before, len(self.model.specs)))
             self._check_ground(nodes, verb, joins=self.state is State.STARTING)
+            self._check_world(verb, map(self.model.spec, nodes), awaited=awaited)
         except (DeclarationError, GraphStateError):
             self.lives.forget([node, *(range(before, len(self.model.specs)) if not new else ())])
             raise
@@ -167,7 +170,7 @@ class Lifecycle:
         spec = self.model.spec(node)
         if spec.form is Form.LIVE:
             self.lives.adopt(node, spec.target, Phase.UP if spec.hooks.start is None else Phase.MADE)
-            if spec.hooks.loops and (loop := loop_here()) is not None:
+            if (loop := loop_here()) is not None:
                 self.lives.loops[node] = loop
 
     def _check_ground(self, nodes: Sequence[int], verb: str, *, joins: bool) -> None:
@@ -187,35 +190,48 @@ class Lifecycle:
                     f"cannot {verb} {self.model.names[node]} in a start hook of {self.model.names[own]}",
                     why="it depends on the very resource that is starting"))  # fmt: skip
 
-    def _bring(self, nodes: list[int]) -> tuple[Start, Driver, Latch]:
+    def _bring(self, nodes: list[int]) -> Latch:
+        """Make the run that brings these up; its latch opens when it, and its undoing, are over."""
         plan, _ = self._freeze(nodes)
         hooks = self.state is not State.NEW
         run = Start(plan, nodes, self.lives, graph=self._graph, herald=self.herald, hooks=hooks)
-        driver, latch = Driver(run, self.workers, self._lanes), Latch()
-        self._coming[driver] = run, latch
-        return run, driver, latch
+        latch = Latch()
+        self._coming[latch] = Driver(run, self.workers, self._lanes)
+        return latch
 
-    def _wait_for(self, coming: tuple[Start, Driver, Latch], nodes: list[int], verb: str) -> Steps[None]:
-        run, driver, latch = coming
-        with self._aside():
-            interrupt = yield driver
-        with self.mutex:
-            del self._coming[driver]
-            closing = self.state is State.CLOSING
-            if closing and run.errors:
-                self._prior = {**(self._prior or {}), **run.start_details()}
-        latch.open()
+    def _wait_for(self, latch: Latch, nodes: list[int], verb: str) -> Steps[None]:
+        driver = self._coming[latch]
+        run, back = driver.run, None
+        assert isinstance(run, Start)
+        try:
+            with self._aside():
+                interrupt = yield driver
+            with self.mutex:
+                closing = self.state is State.CLOSING
+                if closing:  # the teardown of all takes down what came of it
+                    self._prior = {**(self._prior or {}), **run.start_details()} if run.errors else self._prior
+                elif not run.ok or interrupt is not None:
+                    back = self._undo(run, nodes, latch)
+            if back is not None:
+                interrupt = (yield self._coming[latch]) or interrupt
+        finally:
+            with self.mutex:
+                del self._coming[latch]
+            latch.open()
         if closing:
             yield from self._say_closing(verb)
-        if not run.ok or interrupt is not None:
-            yield from self._roll_back(run, nodes, interrupt)
+        if back is not None:
+            self._say_undone(run, back, nodes, interrupt)
 
-    def _roll_back(self, run: Start, nodes: list[int], interrupt: BaseException | None) -> Steps[None]:
-        """Undo what one verb brought in, and nothing else."""
-        failed = ", ".join(run.name(node) for node in run.errors)
+    def _undo(self, run: Start, nodes: list[int], latch: Latch) -> Teardown:
+        """Take down again what one verb brought in, and nothing else."""
         plan, _ = self._freeze(nodes)
         back = Teardown(plan, nodes, self.lives, herald=self.herald, prior=run.start_details())
-        interrupt = (yield Driver(back, self.workers, self._lanes)) or interrupt
+        self._coming[latch] = Driver(back, self.workers, self._lanes)
+        return back
+
+    def _say_undone(self, run: Start, back: Teardown, nodes: list[int], interrupt: BaseException | None) -> NoReturn:
+        failed = ", ".join(run.name(node) for node in run.errors)
         with self.mutex:
             errors = self._start_errors(run, back)
             self.lives.forget([node for node in nodes if not self.lives.is_alive(node)])
@@ -256,15 +272,20 @@ class Lifecycle:
 
     def start(self, *, awaited: bool = False) -> Steps[None]:
         """Bring everything up, or tear everything down again."""
-        with self.mutex:
-            self.check_open("start")
-            if self.state is State.RUNNING:
-                return
-            if self._own_hook() is not None:
-                raise GraphStateError(f"a hook of graph {self.title!r} asked for the start that waits for it")
-            mine = self.state is State.NEW
-            if mine:
-                self._start = self._begin_start(awaited=awaited)
+        while True:
+            with self.mutex:
+                self.check_open("start")
+                if self.state is State.RUNNING:
+                    return
+                if self._own_hook() is not None:
+                    raise GraphStateError(f"a hook of graph {self.title!r} asked for the start that waits for it")
+                mine = self.state is State.NEW
+                others = [] if not mine else list(self._coming)
+                if mine and not others:
+                    self._start = self._begin_start(awaited=awaited)
+            if not others:
+                break
+            yield others[0]  # what is just being created is up, or undone, first
         if not mine:
             yield self._started
             yield from self._say_start_failed()
@@ -295,6 +316,8 @@ class Lifecycle:
         self._check_world("start", map(self.model.spec, self.model.nodes()), awaited=awaited)
         self.model.base = len(self.model.specs)
         self.lives.reach()
+        if awaited:
+            self.lives.home = loop_here()
         plan, nodes = self._freeze(None)
         self.herald.listen()
         run = Start(plan, nodes, self.lives, graph=self._graph, herald=self.herald)
@@ -349,7 +372,7 @@ class Lifecycle:
                 self._requested = since, grace
                 run, driver = self._start
                 end = None if grace is None else since + grace
-                driver.send(lambda now: run.call_off(end, now))
+                driver.send(partial(run.call_off, end))
         if mine:
             yield from self._tear_down(grace, body, since)
             if self._interrupt is not None:
@@ -362,10 +385,9 @@ class Lifecycle:
     def _tear_down(self, grace: float | None, body: BaseException | None, since: float) -> Steps[Teardown]:
         """The door is closed: call off what is coming, and take the rest down."""
         end = None if grace is None else since + grace
-        for driver, (coming, _) in list(self._coming.items()):
-            driver.send(lambda now, coming=coming: coming.call_off(end, now))  # type: ignore[misc]  # bound per turn
         self._interrupt = None
-        for _, latch in list(self._coming.values()):
+        for latch, driver in list(self._coming.items()):
+            driver.send(partial(driver.run.call_off, end))
             yield from self._patiently(latch)
         with self.mutex:
             run = self._begin_teardown(grace, body, since)
@@ -431,7 +453,9 @@ class Lifecycle:
             phase = self.lives.phase(node)
             if phase in (Phase.UP, Phase.HALF, Phase.HELD):
                 return self.lives.things[node]
-            why = {Phase.RELEASED: "it is released", Phase.MADE: "its start hook has not run"}.get(phase, "it is not up yet")
+            why = {Phase.RELEASED: "it is released", Phase.MADE: "its start hook has not run"}.get(
+                phase, "it is not up yet"
+            )
             raise GraphStateError(message(f"{self.model.whom(node)} is not available in graph {self.title!r}",
                 why=f"{why}; the graph is {self.state}"))  # fmt: skip
 
@@ -476,7 +500,7 @@ class Lifecycle:
 
     def _check_world(self, verb: str, specs: Iterable[Spec], *, awaited: bool) -> None:
         """A sync verb must not block the loop it is called on, and an async one has no thread to lend to hooks."""
-        if awaited:
+        if awaited or (self._start is not None and self._start[1].home is not None and self.state is State.STARTING):
             if lent := [spec.label for spec in specs if spec.hooks.lane == "caller"]:
                 raise GraphStateError(message(f"cannot a{verb} graph {self.title!r}: {lent[0]} is on the caller's lane",
                     why="an async verb must not block its loop", hint='lane="dedicated", or the sync verb'))  # fmt: skip

@@ -41,8 +41,10 @@ def write(event: Event) -> None:
     try:
         level, text = _line(event)
         if _stdlib.isEnabledFor(level):
-            _logger().log(level, text, **{f.name: v for f in fields(event) if (v := getattr(event, f.name)) not in (None, ())})
-    except Exception:  # noqa: BLE001 - see above
+            _logger().log(
+                level, text, **{f.name: v for f in fields(event) if (v := getattr(event, f.name)) not in (None, ())}
+            )
+    except BaseException:  # noqa: BLE001 - see above; this runs on the herald's thread, where nothing is to be ended
         return
 
 
@@ -79,7 +81,12 @@ def _logger() -> Any:
         import structlog  # noqa: PLC0415 - slow to import, and seldom needed
 
         _loggers.append(
-            structlog.wrap_logger(_stdlib, processors=[_render], wrapper_class=structlog.stdlib.BoundLogger, cache_logger_on_first_use=False)
+            structlog.wrap_logger(
+                _stdlib,
+                processors=[_render],
+                wrapper_class=structlog.stdlib.BoundLogger,
+                cache_logger_on_first_use=False,
+            )
         )
     return _loggers[0]
 
@@ -96,6 +103,6 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     if isinstance(value, tuple):
-        return ",".join(map(str, value))
+        return ",".join(map(_shown, value))
     text = str(value)
     return repr(text) if any(c.isspace() for c in text) or not text else text

@@ -107,6 +107,8 @@ def hide_task(task: Any) -> None:
     unregister = getattr(tasks, "_unregister_task", None)
     if unregister is not None:
         unregister(task)
+    if hasattr(task, "_log_destroy_pending"):
+        task._log_destroy_pending = False  # it is pending for good reason, and no mistake of the user's
 
 
 def nbytes(thing: object) -> int:

@@ -288,9 +288,7 @@ class Report:
         if not held:
             return f"graph {self.plan.title!r}: all released in {self.seconds:.3g} s"
         roots = [name for name, fate in self.fates.items() if fate.unproven]
-        return (
-            f"graph {self.plan.title!r}: {len(held)} of {len(self.codes)} resources not released, because of {_all_of(roots)}"
-        )
+        return f"graph {self.plan.title!r}: {len(held)} of {len(self.codes)} resources not released, because of {_all_of(roots)}"
 
     # Out and in ------------------------------------------------------------------------------------------
 
@@ -321,7 +319,11 @@ class Report:
         resources = []
         for node, name in enumerate(plan.names):
             detail = self.details.get(node, _NO_DETAIL)
-            told = {slot: getattr(detail, slot) for slot in Detail.__slots__ if getattr(detail, slot) != getattr(_NO_DETAIL, slot)}
+            told = {
+                slot: getattr(detail, slot)
+                for slot in Detail.__slots__
+                if getattr(detail, slot) != getattr(_NO_DETAIL, slot)
+            }
             resources.append({
                 "name": name, "fate": _FATES[self.codes[node]], "uses": plan.uses[node], "orders": plan.orders[node],
                 "declared_at": plan.where[node], "start_timeout": plan.start_limits[node],
@@ -357,10 +359,7 @@ class Report:
 def supposed(plan: Plan, failing: Set[int], hanging: Set[int], helped: Sequence[str]) -> Report:
     """The forecast for these resources failing and hanging; ``helped`` names those whose kill might help."""
     states = plan.forecast(failing | hanging)
-    codes = bytes(
-        _FATES.index(fate_of(state, late=node in hanging))
-        for node, state in enumerate(states)
-    )
+    codes = bytes(_FATES.index(fate_of(state, late=node in hanging)) for node, state in enumerate(states))
     details = {}
     for node in failing | hanging:
         if states[node] == State.FAILED:

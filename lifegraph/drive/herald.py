@@ -9,6 +9,7 @@ from time import monotonic
 
 from .. import log
 from ..events import Event
+from ..run import Failure
 from .pool import Latch, pool
 
 __all__ = ["Herald"]
@@ -75,7 +76,9 @@ class Herald:
             try:
                 observer(event)
             except BaseException as why:  # noqa: BLE001 - whatever it raises, a broken observer stops nothing
-                note = f"observer {getattr(observer, '__qualname__', type(observer).__name__)} failed: {type(why).__name__}: {why}"
+                failure = Failure.of(why)
+                whose = getattr(observer, "__qualname__", type(observer).__name__)
+                note = f"observer {whose} failed: {failure.kind}: {failure.text}"
                 if note not in self._notes:
                     self._notes.append(note)
         log.write(event)

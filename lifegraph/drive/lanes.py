@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from ..run import Lives
@@ -59,19 +59,20 @@ class Lanes:
             self._dedicated[member] = Dedicated()
         return self._dedicated[member]
 
-    def host(self, member: int, home: Any) -> Host:
-        """The host task of this member: on its own loop, else on ``home``, else on a private one."""
+    def host(self, member: int, home: Any, base: Context) -> Host:
+        """The host task of this member: on its own loop, else on the graph's, else on ``home``, else on a private one."""
         from .loop import Host, PrivateLoop  # noqa: PLC0415 - loads asyncio, which only async resources need
 
         host: Host | None = self._lives.hosts.get(member)
         if host is None:
-            loop = self._lives.loops.get(member) or home
+            loop = self._lives.loops.get(member) or self._lives.home or home
             if loop is None:
                 if self._private is None:
                     self._private = PrivateLoop()
                 loop = self._private.loop
             self._lives.loops[member] = loop
-            host = self._lives.hosts[member] = Host(loop, copy_context(), self._lives.model.names[member])
+            name = self._lives.model.names[member]
+            host = self._lives.hosts[member] = Host(loop, base.copy(), name, self._lives.notes.append)
         return host
 
     def where(self, member: int) -> str | None:
@@ -90,5 +91,3 @@ class Lanes:
         if self._private is not None and not any(h.loop is self._private.loop for h in self._lives.hosts.values()):
             self._private.end()
             self._private = None
-
-

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import types
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
 from typing import Any
@@ -30,33 +31,40 @@ class PrivateLoop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self._ended = False
         ready = threading.Event()
         pool.engage(lambda: self._live(ready))
         ready.wait()
 
     def end(self) -> None:
         """Stop and close it; not while something on it is held."""
+        self._ended = True
         self.loop.call_soon_threadsafe(self.loop.stop)
 
     def _live(self, ready: threading.Event) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.call_soon(ready.set)
-        try:
-            self.loop.run_forever()
-        finally:
-            asyncio.set_event_loop(None)
-            self.loop.close()
+        while not self._ended:
+            try:
+                self.loop.run_forever()
+            except BaseException as why:  # noqa: BLE001 - some task's SystemExit must not take the others' loop away
+                self.loop.call_exception_handler({"message": "a task tried to end lifegraph's loop", "exception": why})
+        asyncio.set_event_loop(None)
+        self.loop.close()
 
 
 class Host:
     """The host task of one resource, on one loop, with one context. `do` is safe from any thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, context: Context, name: str) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, context: Context, name: str, note: Callable[[str], None]
+    ) -> None:
         self.loop = loop
-        self.cancellations = 0
         self.doing: Any = None  # the awaitable at which it is
         self._context = context
         self._name = name
+        self._note = note
+        self._cancelled = False
         self._jobs: deque[Job] = deque()
         self._wake: asyncio.Future[None] | None = None
         self.task: asyncio.Task[None] | None = None
@@ -90,10 +98,14 @@ class Host:
 
     def _go_on(self) -> None:
         if self.task is None:
-            self.task = self.loop.create_task(self._live(), name=f"lifegraph host of {self._name}", context=self._context)
+            name = f"lifegraph host of {self._name}"
+            self.task = asyncio.Task(self._unhooked(), loop=self.loop, name=name, context=self._context)
             hide_task(self.task)
         elif self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+    async def _unhooked(self) -> None:
+        await without_hooks(self._live())
 
     async def _live(self) -> None:
         while True:
@@ -103,10 +115,18 @@ class Host:
                 return
             self._wake = self.loop.create_future()
             try:
-                with shield() if self.cancellations else nullcontext():
+                with shield() if self._cancelled else nullcontext():
                     await self._wake
             except CancelledError:
-                self.cancellations += 1  # it leaves at its turn, and not before
+                self._refuse()
+
+    def _refuse(self) -> None:
+        """A cancellation reached the waiting task: it leaves at its turn, and not before."""
+        if self.task is not None:
+            self.task.uncancel()
+        if not self._cancelled:
+            self._cancelled = True
+            self._note(f"{self._name}: a cancellation reached it while it was up; it was left at its turn")
 
 
 class Waiter:
@@ -140,6 +160,28 @@ class Waiter:
             self._future.set_result(None)
 
 
+@types.coroutine
+def without_hooks(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Await ``coroutine`` so that no async generator which it steps first gets to know the loop.
+
+    A loop that ends closes every async generator it knows, and with it what it holds.
+    """
+    step, value = coroutine.send, None
+    while True:
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)
+        try:
+            due = step(value)
+        except StopIteration as end:
+            return end.value
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+        try:
+            step, value = coroutine.send, (yield due)
+        except BaseException as why:  # noqa: BLE001 - whatever is thrown in belongs to the coroutine
+            step, value = coroutine.throw, why  # type: ignore[assignment]  # takes what it throws
+
+
 def shield() -> AbstractContextManager[Any]:
     """A scope in which anyio's cancellation does not strike again and again; nothing where anyio is not loaded."""
     anyio = sys.modules.get("anyio")
@@ -149,6 +191,8 @@ def shield() -> AbstractContextManager[Any]:
 def forever_cancelled() -> bool:
     """Whether an anyio scope around this task is cancelled already."""
     anyio = sys.modules.get("anyio")
-    return anyio is not None and anyio.get_cancelled_exc_class() is CancelledError and (
-        anyio.current_effective_deadline() == float("-inf")
+    return (
+        anyio is not None
+        and anyio.get_cancelled_exc_class() is CancelledError
+        and (anyio.current_effective_deadline() == float("-inf"))
     )

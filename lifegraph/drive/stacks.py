@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
+import types
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -23,10 +25,19 @@ def of_awaitable(awaitable: Any) -> str | None:
     """Where a coroutine (or generator) that is being awaited hangs, to the innermost await; None for what has no frame."""
     found: list[tuple[FrameType, int]] = []
     while awaitable is not None:
-        frame = next((f for f in (getattr(awaitable, name, None) for name in ("cr_frame", "gi_frame", "ag_frame")) if f), None)
+        frame = next(
+            (f for f in (getattr(awaitable, name, None) for name in ("cr_frame", "gi_frame", "ag_frame")) if f), None
+        )
         if frame is not None:
             found.append((frame, frame.f_lineno))
-        inner = next((i for i in (getattr(awaitable, name, None) for name in ("cr_await", "gi_yieldfrom", "ag_await")) if i), None)
+        if frame is None and "async_generator" in type(awaitable).__name__:  # the step of one, which hides it
+            generators = [g for g in gc.get_referents(awaitable) if isinstance(g, types.AsyncGeneratorType)]
+            awaitable = generators[0] if generators else None
+            continue
+        inner = next(
+            (i for i in (getattr(awaitable, name, None) for name in ("cr_await", "gi_yieldfrom", "ag_await")) if i),
+            None,
+        )
         if inner is None and frame is None:
             break
         awaitable = inner

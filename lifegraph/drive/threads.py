@@ -28,7 +28,7 @@ _NAP: Final = 0.001  # seconds between two looks whether they still are so short
 _PROMPT: Final = 0.005  # seconds that a run may take before it needs an alarm
 _INF: Final = float("inf")
 
-Letter: TypeAlias = Callable[[float], None] | tuple[int, Failure | None, object]
+Letter: TypeAlias = Callable[[float], None] | tuple[int, Failure | None, object, bool]
 
 _acting: dict[object, tuple[Driver, int]] = {}  # thread (or host task) -> what it runs
 
@@ -57,7 +57,7 @@ class Driver:
         self._lanes = lanes
         self._then = then
         self._base = copy_context()
-        self._home: Any = None  # the caller's loop, where it has one
+        self.home: Any = None  # the caller's loop, where it has one
         self._key = threading.Lock()
         self._mail: deque[Letter] = deque()
         self._calls: deque[int] = deque()  # for the caller's own lane
@@ -95,7 +95,7 @@ class Driver:
         from . import loop  # noqa: PLC0415 - loads asyncio, which only async users need
 
         waiter = loop.Waiter()
-        self._home, self._watched, self._wake = waiter.loop, True, waiter.wake
+        self.home, self._watched, self._wake = waiter.loop, True, waiter.wake
         cancelled: BaseException | None = None
         shielded = loop.forever_cancelled()
         self._mail.append(self.run.open)
@@ -188,6 +188,7 @@ class Driver:
                 if takes and number < 0:
                     number = self._take()
                 helper = self._helper()
+                self._keep_time()
             finally:
                 self._key.release()
             self.run.trash.clear()
@@ -197,7 +198,7 @@ class Driver:
                 break
         return number
 
-    def _perform(self, number: int) -> tuple[int, Failure | None, object]:
+    def _perform(self, number: int) -> tuple[int, Failure | None, object, bool]:
         """Run user code on this thread."""
         run, thread = self.run, here()
         outer = _acting.get(thread)
@@ -208,14 +209,14 @@ class Driver:
         try:
             value = run.context(number, self._base).run(run.act, number)
         except BaseException as why:  # noqa: BLE001 - whatever it raises is an answer: a failed hook ends only itself
-            return number, Failure.of(why), None
+            return number, Failure.of(why), None, False
         finally:
             self._seconds += (monotonic() - began - self._seconds) * 0.1
             if outer is None:
                 del _acting[thread]
             else:
                 _acting[thread] = outer
-        return number, None, value
+        return number, None, value, False
 
     async def _host(self, number: int, host: Any) -> None:
         """Run user code in a host task, on its loop."""
@@ -232,7 +233,7 @@ class Driver:
         finally:
             host.doing = None
             del _acting[task]
-        self._mail.append((number, failure, value))
+        self._mail.append((number, failure, value, True))
         self._read()
 
     # With the key ----------------------------------------------------------------------------------------
@@ -243,10 +244,10 @@ class Driver:
             letter = mail.popleft()
             try:
                 if type(letter) is tuple:
-                    number, failure, value = letter
+                    number, failure, value, awaited = letter
                     self._at_work.pop(number, None)
                     self._elsewhere.pop(number, None)
-                    run.answer(number, failure, now, value)
+                    run.answer(number, failure, now, value, awaited=awaited)
                 else:
                     letter(now)  # type: ignore[operator]  # not a tuple
             except Exception as why:  # noqa: BLE001 - a bug of ours: whatever is unsettled is then on the safe side
@@ -257,9 +258,12 @@ class Driver:
                 self._send_out(*run.errands.popleft(), now)
         if run.over:
             self._finish(now)
-        elif self._watched and run.alarm < self._armed:
-            self._armed = run.alarm
-            alarms.at(self._armed, self._ticked)
+
+    def _keep_time(self) -> None:
+        """Have the run ticked when that is due; after every beginning, for each brings a deadline."""
+        if self._watched and not self.finished and (due := self.run.alarm) < self._armed:
+            self._armed = due
+            alarms.at(due, self._ticked)
 
     def _take(self) -> int:
         if len(self._at_work) >= self._workers:
@@ -315,11 +319,11 @@ class Driver:
         elif lane == "dedicated":
             self._lanes.dedicated(member).do(lambda: self.send(self._perform(number)))
         else:
-            host = self._lanes.host(member, self._home)
+            host = self._lanes.host(member, self.home, self._base)
             try:
                 host.do(lambda: self._host(number, host))
             except Exception as why:  # noqa: BLE001 - its loop is gone, which is this hook's failure and nobody else's
-                self._mail.append((number, Failure.of(why), None))
+                self._mail.append((number, Failure.of(why), None, False))
 
     def _ticked(self) -> None:
         """On the clock's thread, which must never run user code."""

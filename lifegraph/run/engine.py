@@ -6,6 +6,7 @@ runs `act` without the key, brings the answer with `answer`, and calls `tick` wh
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from array import array
 from collections import deque
@@ -111,13 +112,15 @@ class Run(ABC):
         """The context in which `act` runs: a copy of the caller's."""
         return base.copy()
 
-    def answer(self, node: int, failure: Failure | None, now: float, value: object = None) -> None:
-        """`act` has returned ``value``, or raised."""
+    def answer(
+        self, node: int, failure: Failure | None, now: float, value: object = None, *, awaited: bool = False
+    ) -> None:
+        """`act` has returned ``value``, or raised. ``awaited``: it was awaited already, if it had to be."""
         if node not in self.walk.acting:
             self._answered_late(node, failure, now, value)
             return
         if failure is None:
-            if self._goes_on(node, value):
+            if self._goes_on(node, value, awaited=awaited):
                 self._send(node)
                 return
             self.ended[node] = now - self.opened
@@ -156,6 +159,13 @@ class Run(ABC):
             self._give_up(node, now, "was given up in a hurry after")
         self.walk.hurry()
         self._sort_out(now)
+
+    def call_off(self, end: float | None, now: float) -> None:
+        """A teardown of all was asked for, whose grace ends at ``end``."""
+        if end is not None:
+            self.walk.end = min(self.walk.end, end)
+        if now >= self.walk.end:
+            self.hurry(now)
 
     def interrupt(self, now: float) -> None:
         """The caller was interrupted: be over soon."""
@@ -223,9 +233,9 @@ class Run(ABC):
     def _unasked(self, state: State, node: int, now: float) -> None:
         """What it means that ``node`` was settled without having acted."""
 
-    def _goes_on(self, node: int, value: object) -> bool:
+    def _goes_on(self, node: int, value: object, *, awaited: bool) -> bool:
         """Whether another step of ``node`` follows on what this one returned."""
-        if is_awaitable(value):
+        if not awaited and is_awaitable(value):
             self._awaited[node] = value
             return True
         return False
@@ -277,6 +287,8 @@ class Run(ABC):
         return f"{hook}()" if isinstance(hook, str) else f"its {self.hook}"
 
     def _answered_late(self, node: int, failure: Failure | None, now: float, value: object) -> None:
+        if inspect.iscoroutine(value):
+            value.close()  # too late to be awaited; it has not begun
         seconds, name = now - self.opened - self.began[node], self.name(node)
         if not self.over:
             self._note_detail(node, late=True)

@@ -50,6 +50,8 @@ class Lives:
         self.leavings: dict[int, Leaving] = {}
         self.hosts: dict[int, Any] = {}  # the host tasks of async members
         self.loops: dict[int, Any] = {}  # where async members live
+        self.home: Any = None  # the loop on which the graph was started
+        self.notes: list[str] = []  # what happened between a start and a teardown
         self.ended: dict[int, tuple[Fate, Detail]] = {}  # of what a teardown did not release
         self._alive = 0
 

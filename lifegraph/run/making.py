@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
@@ -82,16 +81,9 @@ def _first(label: str, generator: Any, context: Context | None) -> tuple[Any, Le
 
 
 def _afirst(label: str, generator: Any) -> tuple[Awaitable[Any], Leaving]:
-    hooks = sys.get_asyncgen_hooks()
-    sys.set_asyncgen_hooks(None, None)  # so that no loop ever knows it, and none finalizes it
-    try:
-        first = generator.__anext__()
-    finally:
-        sys.set_asyncgen_hooks(*hooks)
-
     async def step() -> Any:
         try:
-            return await first
+            return await generator.__anext__()
         except StopAsyncIteration:
             raise HookError(f"{label} yielded nothing: a generator resource yields exactly once") from None
 

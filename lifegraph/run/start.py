@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ from ..plan import Plan
 from ..report import Detail
 from ..walk import State, Walk
 from . import making
-from .engine import Herald, Run, hook_of, is_awaitable
+from .engine import Herald, Run, hook_of
 from .failure import Failure
 from .lives import Lives, Phase
 
@@ -55,14 +56,6 @@ class Start(Run):
         else:
             self.halt(now)
 
-    def call_off(self, end: float | None, now: float) -> None:
-        """A teardown was asked for: nothing more begins, and at ``end`` what is starting is given up."""
-        if end is not None:
-            self.walk.end = min(self.walk.end, end)
-        self.halt(now)
-        if now >= self.walk.end:
-            self.hurry(now)
-
     def join(self, members: list[int], then: Callable[[], None], now: float) -> None:
         """More members, dependencies first, come up in this run; ``then`` is called when they are settled or it is over."""
         if self.over:
@@ -87,6 +80,11 @@ class Start(Run):
             joined.add(node)
         self._watched.append((joined, then))
         self._sort_out(now)
+
+    def call_off(self, end: float | None, now: float) -> None:
+        """A teardown was asked for: nothing more begins, and at ``end`` what is starting is given up."""
+        self.halt(now)
+        super().call_off(end, now)
 
     def context(self, node: int, base: Context) -> Context:
         """A copy of the caller's; what is entered keeps its own for leaving."""
@@ -118,7 +116,7 @@ class Start(Run):
     def _act(self, node: int) -> object:
         if not self._made[node]:
             made = self._make(node)
-            if is_awaitable(made) and self.specs[node].form.awaits:
+            if self.specs[node].form.asynchronous or inspect.iscoroutine(made):
                 return made
             self._keep(node, made)
             if not self._hook_due(node) or self._lane(node) != (self.specs[node].hooks.lane or "worker"):
@@ -130,8 +128,8 @@ class Start(Run):
         self._hooked[node] = 1
         return hook_of(self.lives.things[self.nodes[node]], self.specs[node].hooks.start or "")
 
-    def _goes_on(self, node: int, value: object) -> bool:
-        if super()._goes_on(node, value):
+    def _goes_on(self, node: int, value: object, *, awaited: bool) -> bool:
+        if super()._goes_on(node, value, awaited=awaited):
             return True
         if not self._made[node]:
             self._keep(node, value)
@@ -142,7 +140,9 @@ class Start(Run):
 
     def _make(self, node: int) -> Any:
         spec, member = self.specs[node], self.nodes[node]
-        made, leaving = making.make(spec, lambda: making.filled(self.lives, self._graph, member), self._contexts.get(node))
+        made, leaving = making.make(
+            spec, lambda: making.filled(self.lives, self._graph, member), self._contexts.get(node)
+        )
         if leaving is not None:
             self.lives.leavings[member] = leaving
         return made
@@ -181,7 +181,7 @@ class Start(Run):
         """What was never begun has nothing to record."""
 
     def _answered_late(self, node: int, failure: Failure | None, now: float, value: object) -> None:
-        if failure is None and not self._made[node]:
+        if failure is None and not self._made[node] and not inspect.iscoroutine(value):
             self._keep(node, value)
         super()._answered_late(node, failure, now, value)
 

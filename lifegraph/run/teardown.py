@@ -38,7 +38,9 @@ class Teardown(Run):
     ) -> None:  # fmt: skip
         lives.reach()
         specs = map(lives.model.spec, nodes)
-        idle = [node for node, (member, spec) in enumerate(zip(nodes, specs, strict=True)) if _idle(lives, member, spec)]
+        idle = [
+            node for node, (member, spec) in enumerate(zip(nodes, specs, strict=True)) if _idle(lives, member, spec)
+        ]
         super().__init__(
             plan, nodes, lives, Walk(plan.uses, plan.orders, idle),
             ranks=plan.ranks(), limits=plan.stop_limits, herald=herald,
@@ -72,7 +74,7 @@ class Teardown(Run):
         super().close(now)
         self.report = report = Report(
             self.plan, bytes(self.codes), self.began, self.ended, self.details, now - self.opened,
-            tuple(self.notes), start_failed=self._start_failed,
+            (*self.notes, *self.lives.notes), start_failed=self._start_failed,
         )  # fmt: skip
         for node, code in enumerate(self.codes):
             if _FATES[code].held:
@@ -95,8 +97,8 @@ class Teardown(Run):
         hook = self.specs[node].hooks.stop
         return None if hook is None else hook_of(self.lives.things[member], hook)
 
-    def _goes_on(self, node: int, value: object) -> bool:
-        if super()._goes_on(node, value):
+    def _goes_on(self, node: int, value: object, *, awaited: bool) -> bool:
+        if super()._goes_on(node, value, awaited=awaited):
             return True
         if value and self._body is not None and self.specs[node].form.enters:
             self.notes.append(f"{self.name(node)}: left with a true value, which suppresses nothing here")

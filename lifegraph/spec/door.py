@@ -81,10 +81,12 @@ def read(
     return Spec(form, target, label, where, hooks, options.get("name"), provides, wishes, args, kwargs, again)
 
 
-def context(cm: Any, options: Mapping[str, Any], where: str, defaults: Mapping[str, Any]) -> Spec:
-    """The `Spec` of a context manager that the graph is to enter and leave."""
+def context(
+    cm: Any, options: Mapping[str, Any], where: str, defaults: Mapping[str, Any], *, awaited: bool = False
+) -> Spec:
+    """The `Spec` of a context manager that the graph is to enter and leave; ``awaited`` prefers the async way."""
     kind, faults = type(cm), list[Fault]()
-    label, asynchronous = kind.__name__, hasattr(kind, "__aenter__") and not hasattr(kind, "__enter__")
+    label, asynchronous = kind.__name__, hasattr(kind, "__aenter__") and (awaited or not hasattr(kind, "__enter__"))
     whom = f"{label} ({short(where)})"
     if not asynchronous and not (hasattr(kind, "__enter__") and hasattr(kind, "__exit__")):
         faults.append(Fault(DeclarationError, message(f"cannot enter {whom}: it is no context manager",

@@ -73,11 +73,6 @@ class Form(Enum):
         """It comes to be on a loop."""
         return self in (Form.COROUTINE, Form.ASYNC_GENERATOR, Form.ASYNC_CONTEXT)
 
-    @property
-    def awaits(self) -> bool:
-        """An awaitable that its making gives stands for what it provides."""
-        return self.asynchronous or self is Form.FUNCTION
-
 
 @dataclass(frozen=True, slots=True)
 class Wish:

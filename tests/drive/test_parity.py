@@ -55,7 +55,8 @@ def built(scenario: list[tuple[str, list[tuple[int, bool]]]]) -> Iterator[Graph]
     graph = Graph(stop_timeout=LIMIT, name="parity")
     for node, (behaviour, dependencies) in enumerate(scenario):
         edges = [f"n{d}" if used else order_only(f"n{d}") for d, used in dependencies]
-        graph.add(Thing(behaviour, gate), name=f"n{node}", stop="stop", depends_on=edges)
+        limit = LIMIT if behaviour == "hang" else 60  # on a busy machine the others may be slow, and are no less sound
+        graph.add(Thing(behaviour, gate), name=f"n{node}", stop="stop", stop_timeout=limit, depends_on=edges)
     try:
         yield graph
     finally:
@@ -110,7 +111,7 @@ def test_a_late_answer_changes_nothing() -> None:
         life = twin._life
         plan, nodes = life.model.freeze(workers=1, grace=None)
         run = Teardown(plan, nodes, life.lives, herald=life.herald)
-        Scripted(run, 1, lambda name: Answer(seconds=LIMIT * 3 if name == "n1" else 0.0)).drive()
+        Scripted(run, 1, lambda name: Answer(seconds=200.0 if name == "n1" else 0.0)).drive()
     assert run.report is not None
     assert {"n0": Fate.POISONED, "n1": Fate.TIMED_OUT} == dict(run.report.fates)
-    assert [True] == ["n1: stop ended after 0.15 s, too late" in note for note in run.notes]
+    assert [True] == ["n1: stop ended after 200 s, too late" in note for note in run.notes]
