@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from inspect import isroutine
+from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
@@ -26,7 +27,7 @@ __all__ = ["Graph"]
 T = TypeVar("T")
 
 
-class Graph:
+class Graph(view.Drawn):
     """Resources that depend on each other: started dependencies first, torn down dependents first.
 
     ``resources`` are classes, factories, partials of these, or live instances; what they depend on is pulled in.
@@ -300,17 +301,12 @@ class Graph:
             nodes, things = life.model.nodes(), life.lives.things
         return plan.blast(lambda n: nbytes(things[nodes[n]]) if nodes[n] < len(things) else 0)
 
-    def to_text(self, **how: Any) -> str:
-        """A tree for a terminal; see `lifegraph.view.draw` for the options."""
-        return view.draw("text", self.plan(), **how)
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a picture by the ending of ``path``; raises ValueError for an ending it does not know."""
+        view.save(path, {"text": self.to_text, "dot": self.to_dot, "mermaid": self.to_mermaid})
 
-    def to_dot(self, **how: Any) -> str:
-        """The graph in Graphviz's language."""
-        return view.draw("dot", self.plan(), **how)
-
-    def to_mermaid(self, **how: Any) -> str:
-        """The graph in Mermaid's language."""
-        return view.draw("mermaid", self.plan(), **how)
+    def _drawn(self) -> tuple[view.Drawable, view.Reported | None]:
+        return self._life.plan(), None
 
     # Inside ----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from .events import Fate
+from .view import Drawable, Drawn, Reported
 from .walk import State, Walk
 
 __all__ = ["Blast", "Edge", "Plan", "fate_of"]
@@ -37,7 +38,7 @@ class Blast(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Drawn):
     """A graph as it stands: plain data, immutable, picklable; safe from any thread. Limits are in seconds."""
 
     title: str
@@ -79,6 +80,9 @@ class Plan:
     def dependencies(self, node: int) -> tuple[int, ...]:
         """What resource ``node`` depends on, over both kinds of edges."""
         return self.uses[node] + self.orders[node] if self.orders[node] else self.uses[node]
+
+    def _drawn(self) -> tuple[Drawable, Reported | None]:
+        return self, None
 
     @property
     def order(self) -> tuple[str, ...]:

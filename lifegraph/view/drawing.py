@@ -1,40 +1,53 @@
-"""One door to all painters: by the kind of picture, or by the ending of a file's name."""
+"""One door to all painters: by method, or by the ending of a file's name."""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from .dot import to_dot
 from .mermaid import to_mermaid
-from .scene import scene
+from .scene import Scene, scene
 from .sources import Drawable, Reported
 from .text import to_text
 
-__all__ = ["draw", "save"]
+__all__ = ["Drawn", "save"]
 
 _ENDINGS: Final = {".json": "json", ".txt": "text", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid"}
 
 
-def draw(
-    kind: str,
-    source: Drawable,
-    report: Reported | None = None,
-    *,
-    reduce: bool = False,
-    focus: str | None = None,
-    **style: object,
-) -> str:
-    """A picture of ``source``, with the fates of ``report`` laid over it.
+class Drawn(ABC):
+    """What can be drawn. ``report`` lays fates over it; a report draws its own.
 
-    ``kind`` is ``text``, ``dot`` or ``mermaid``. ``reduce`` leaves out edges that longer paths imply; ``focus``
-    shows only one resource with what it depends on and what depends on it. ``text`` also takes ``unicode``,
-    ``color`` and ``width``.
+    ``reduce`` leaves out edges that longer paths imply; ``focus`` shows only one resource with what it depends on
+    and what depends on it, and raises ValueError for a name that is not there.
     """
-    painters: dict[str, Callable[..., str]] = {"text": to_text, "dot": to_dot, "mermaid": to_mermaid}
-    return painters[kind](scene(source, report, reduce=reduce, focus=focus), **style)
+
+    @abstractmethod
+    def _drawn(self) -> tuple[Drawable, Reported | None]:
+        """The graph, and the fates to lay over it."""
+
+    def to_text(
+        self, report: Reported | None = None, *, reduce: bool = False, focus: str | None = None,
+        unicode: bool = True, color: bool = False, width: int | None = None,
+    ) -> str:  # fmt: skip
+        """A tree for a terminal, dependents above what they depend on; ``width`` in characters."""
+        return to_text(self._scene(report, reduce, focus), unicode=unicode, color=color, width=width)
+
+    def to_dot(self, report: Reported | None = None, *, reduce: bool = False, focus: str | None = None) -> str:
+        """The graph in Graphviz's language; arrows point from dependent to dependency."""
+        return to_dot(self._scene(report, reduce, focus))
+
+    def to_mermaid(self, report: Reported | None = None, *, reduce: bool = False, focus: str | None = None) -> str:
+        """The graph in Mermaid's language; arrows point from dependent to dependency."""
+        return to_mermaid(self._scene(report, reduce, focus))
+
+    def _scene(self, report: Reported | None, reduce: bool, focus: str | None) -> Scene:
+        source, own = self._drawn()
+        return scene(source, report if report is not None else own, reduce=reduce, focus=focus)
 
 
 def save(path: str | os.PathLike[str], forms: Mapping[str, Callable[[], str]]) -> None:
