@@ -27,13 +27,17 @@ def main(arguments: list[str] | None = None) -> int:
         row = _plain(ROWS[name](scale))
         result["rows"].append(row)
         _say("\n" + page.text(row))
+        _write(result, asked.json, asked.write)  # after each row, so that an interrupted run leaves what it has
         gc.collect()
-    if asked.json:
-        asked.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    if asked.write:
-        asked.write.parent.mkdir(parents=True, exist_ok=True)
-        asked.write.write_text(page.markdown(result), encoding="utf-8")
     return 0
+
+
+def _write(result: dict[str, Any], data: Path | None, prose: Path | None) -> None:
+    if data:
+        data.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if prose:
+        prose.parent.mkdir(parents=True, exist_ok=True)
+        prose.write_text(page.markdown(result), encoding="utf-8")
 
 
 def _parser() -> argparse.ArgumentParser:
