@@ -41,7 +41,7 @@ def test_with_one_worker_what_was_not_reached_is_told(world: World) -> None:
     """
     kinds = [world.kind(f"r{n}", stop=lambda: threading.Event().wait(0.3)) for n in range(10)]
     _, report = whole_life(*kinds, grace=1, workers=1)
-    assert 1 <= report.seconds < 3
+    assert 0.9 < report.seconds < 3  # the grace counts from the request, a little before
     assert 1 <= len(report.released) <= 3
     assert 1 == len(report.timed_out)
     assert 10 == len(report.released) + len(report.timed_out) + len(report.abandoned)
