@@ -227,9 +227,8 @@ def test_a_deadline_of_anyio(run: Run[Any], gate: Gate) -> None:
         log: list[str] = []
         graph = Graph(*hanging(gate, log), stop_timeout=100)
         await graph.astart()
-        with pytest.raises(TimeoutError):
-            with anyio.fail_after(0.2):
-                await graph.ateardown()
+        with pytest.raises(TimeoutError), anyio.fail_after(0.2):
+            await graph.ateardown()
         assert HURRIED == fates(graph.report)
 
     run(main)
