@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack, overload
 from .errors import DeclarationError
 from .spec import Options, Wish, describe
 
-__all__ = ["named", "optional", "order_only", "resource"]
+__all__ = ["T", "named", "optional", "order_only", "resource"]
 
 T = TypeVar("T", bound=Callable[..., Any])
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Self
 
-
 __all__ = [
     "AmbiguousDependencyError",
     "CycleError",

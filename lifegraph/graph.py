@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from inspect import isroutine
+from math import inf
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
@@ -16,13 +17,13 @@ from .drive.steps import on_loop, on_thread
 from .errors import DeclarationError, Fault, did_you_mean, message, short
 from .events import Event
 from .lifecycle import Lifecycle
+from .parameters import parameters, takes_any_keyword
 from .plan import Blast, Plan
 from .quarantine import nbytes
 from .report import Report, supposed
-from .parameters import parameters, takes_any_keyword
 from .spec import OPTIONS, Options, Spec, Wish, context, is_limit, read
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "T"]
 
 T = TypeVar("T")
 
@@ -51,13 +52,14 @@ class Graph(view.Drawn):
     ) -> None:
         where = _caller()
         observers = tuple(observers)
-        limits = {"start_timeout": start_timeout, "stop_timeout": stop_timeout, "grace": grace}
+        given = {"start_timeout": start_timeout, "stop_timeout": stop_timeout, "grace": grace}
+        limits = {key: None if value == inf else value for key, value in given.items()}
         faults = _faulty_settings(name, dict(limits), workers, observers, where)
         if faults:
             raise DeclarationError.of(faults)
         defaults = {key: value for key, value in limits.items() if key != "grace"}
         self._life = Lifecycle(
-            name, Graph, self, where, defaults=defaults, grace=grace, workers=workers, observers=observers
+            name, Graph, self, where, defaults=defaults, grace=limits["grace"], workers=workers, observers=observers
         )
         specs = [read(resource, {}, where, defaults, faults) for resource in resources]
         self._life.found([spec for spec in specs if spec is not None], faults)
@@ -368,7 +370,7 @@ def _built(
 def _grace(seconds: float | None) -> float | None:
     if not is_limit(seconds):
         raise DeclarationError(Fault(DeclarationError, f"grace is {seconds!r}: it takes seconds, 0 or more, or None"))
-    return seconds
+    return None if seconds == inf else seconds
 
 
 def _faulty_settings(

@@ -17,6 +17,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -51,15 +52,14 @@ _vaults: Final[dict[int, Vault]] = {}
 _confined: Final[dict[tuple[int, int], tuple[Vault, str, str, int, str, float]]] = {}
 _disarmed: Final[dict[int, list[Any]]] = {}
 _everything: Final = (_vaults, _confined)  # the container with the extra C reference
-_pinned = False
+_pinned: Final[list[bool]] = []  # whether that was done
 
 
 def hold(vault: Vault) -> None:
     """Keep ``vault`` whatever happens, until `let_go`. Idempotent."""
-    global _pinned
     _vaults[id(vault)] = vault
     if not _pinned:
-        _pinned = True
+        _pinned.append(True)
         _pin()
 
 
@@ -163,10 +163,8 @@ def _disarm() -> None:
 def _reached(thing: object) -> Iterator[object]:
     """An object and its direct attributes, found without running its code."""
     yield thing
-    try:
+    with suppress(AttributeError, TypeError):
         yield from object.__getattribute__(thing, "__dict__").values()
-    except (AttributeError, TypeError):
-        pass
     for kind in type(thing).__mro__:
         for slot in kind.__dict__.values():
             if type(slot).__name__ == "member_descriptor":

@@ -73,7 +73,17 @@ HEAVY = {"networkx", "structlog", "torch", "ray", "rich", "asyncio", "numpy", "h
 
 FILE, CLASS, FUNCTION = 300, 200, 40
 # Larger ones: "path" or "path::Qualified.name" -> the lines allowed, and why.
-EXCEPTIONS: dict[str, tuple[int, str]] = {}
+EXCEPTIONS: dict[str, tuple[int, str]] = {
+    "lifegraph/graph.py": (
+        410,
+        "the public face: sync and async verbs with their docstrings and overloads in one place",
+    ),
+    "lifegraph/graph.py::Graph": (330, "the same face, which is one class"),
+    "lifegraph/run/engine.py": (345, "all that a driver may ask of a run, and all that a run decides, read as one"),
+    "lifegraph/run/engine.py::Run": (300, "the same, which is one class"),
+    "lifegraph/drive/threads.py": (375, "the scheduler is read whole: who holds the key, who waits, who is woken"),
+    "lifegraph/drive/threads.py::Driver": (325, "the same, which is one class"),
+}
 
 FORBIDDEN_NAMES = {"util", "utils", "common", "base", "helper", "helpers", "manager", "misc"}
 # A thing of its domain may be called so: path -> why.
@@ -83,7 +93,20 @@ NAME_EXCEPTIONS: dict[str, str] = {
 
 # Drivers may catch BaseException once each; anywhere else: module -> (how often, why).
 DRIVERS = ("drive", "hosts")
-BASE_EXCEPTION: dict[str, tuple[int, str]] = {}
+BASE_EXCEPTION: dict[str, tuple[int, str]] = {
+    "lifegraph/drive/threads.py": (
+        2,
+        "user code on a thread, and user code on a loop: whatever it raises is its answer",
+    ),
+    "drive.loop": (2, "a task that tries to end the private loop, and what is thrown into a host task"),
+    "lifegraph/drive/steps.py": (
+        2,
+        "an interrupt or cancellation is thrown into the steps of a verb, on a thread and on a loop",
+    ),
+    "lifecycle.lifecycle": (1, "an interrupt while others finish a teardown is raised again at its end"),
+    "log": (1, "a log handler that raises decides nothing"),
+    "run.failure": (1, "the text of an exception is the user's code too"),
+}
 
 # Rooms without a public face: they need no docstrings below the module's.
 UNDOCUMENTED = ("drive", "hosts")
@@ -615,7 +638,7 @@ def catches(module: Module) -> list[int]:
 def greedy(module: Module) -> list[str]:
     """BaseException caught too often, or without saying why."""
     lines = catches(module)
-    allowed = 1 if module.is_in(DRIVERS) else BASE_EXCEPTION.get(module.inside, (0, ""))[0]
+    allowed = BASE_EXCEPTION.get(module.inside, (1 if module.is_in(DRIVERS) else 0, ""))[0]
     said = [f"{module}: BaseException is caught in lines {lines}; {allowed} allowed"] if len(lines) > allowed else []
     commented = {line for line, _ in module.comments}
     return said + [f"{module}:{line}: say why" for line in lines if not {line - 1, line, line + 1} & commented]

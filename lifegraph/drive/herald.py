@@ -10,7 +10,8 @@ from time import monotonic
 from .. import log
 from ..events import Event
 from ..run import Failure
-from .pool import Latch, pool
+from .latch import Latch
+from .pool import pool
 
 __all__ = ["Herald"]
 

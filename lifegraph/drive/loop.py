@@ -21,7 +21,7 @@ from ..errors import HookError
 from ..quarantine import hide_task
 from .pool import loop_here, pool
 
-__all__ = ["CancelledError", "Host", "PrivateLoop", "Waiter", "forever_cancelled", "shield"]
+__all__ = ["CancelledError", "Host", "Job", "PrivateLoop", "Waiter", "forever_cancelled", "shield", "without_hooks"]
 
 Job = Callable[[], Awaitable[None]]
 
@@ -179,7 +179,7 @@ def without_hooks(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, An
         try:
             step, value = coroutine.send, (yield due)
         except BaseException as why:  # noqa: BLE001 - whatever is thrown in belongs to the coroutine
-            step, value = coroutine.throw, why  # type: ignore[assignment]  # takes what it throws
+            step, value = coroutine.throw, why
 
 
 def shield() -> AbstractContextManager[Any]:

@@ -11,13 +11,12 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic
 from typing import Any, Final
 
-__all__ = ["Latch", "Mutex", "Pool", "alarms", "here", "loop_here", "pool"]
+__all__ = ["Alarms", "Mutex", "Pool", "alarms", "here", "loop_here", "pool"]
 
 _IDLE: Final = 30.0  # seconds after which a parked thread ends
 
@@ -34,47 +33,6 @@ def loop_here() -> Any:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-class Latch:
-    """Something that happens once, and that others wait for, on threads or on loops."""
-
-    __slots__ = ("_callbacks", "_gate")
-
-    def __init__(self) -> None:
-        self._gate = threading.Lock()
-        self._gate.acquire()
-        self._callbacks: list[Callable[[], None]] = []
-
-    def open(self) -> None:
-        """It has happened. Only the first time counts."""
-        if self._gate.locked():
-            self._gate.release()
-        for call in self._callbacks:
-            call()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it has happened."""
-        return not self._gate.locked()
-
-    def wait(self, seconds: float = -1) -> bool:
-        """Wait until it has happened; False after so many seconds (default: never). Bears a KeyboardInterrupt."""
-        if not self._gate.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
-            return False
-        self._gate.release()
-        return True
-
-    async def awaited(self) -> bool:
-        """The same for a coroutine, which it does not block."""
-        from . import loop  # noqa: PLC0415 - loads asyncio, which only async users need
-
-        waiter = loop.Waiter()
-        self._callbacks.append(waiter.wake)
-        if not self.is_open:
-            with loop.shield() if loop.forever_cancelled() else nullcontext():
-                await waiter.wait()
-        return True
 
 
 class _Seat:
@@ -131,6 +89,7 @@ class Alarms:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._awake = False
         self.forget()
 
     def at(self, moment: float, ring: Callable[[], None]) -> None:

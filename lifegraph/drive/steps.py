@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Steps", "Waitable", "on_loop", "on_thread"]
+__all__ = ["Steps", "T", "Waitable", "on_loop", "on_thread"]
 
 T = TypeVar("T")
 

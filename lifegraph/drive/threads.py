@@ -21,7 +21,7 @@ from . import stacks
 from .lanes import Lanes
 from .pool import alarms, here, pool
 
-__all__ = ["Driver", "acting"]
+__all__ = ["Driver", "Letter", "acting"]
 
 _BRISK: Final = 20e-6  # seconds: hooks shorter than this on average are not worth a second thread
 _NAP: Final = 0.001  # seconds between two looks whether they still are so short

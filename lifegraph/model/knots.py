@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-__all__ = ["cycles", "path"]
+__all__ = ["Rows", "cycles", "path"]
 
 Rows = Sequence[tuple[int, ...]]
 

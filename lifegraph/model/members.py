@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ..errors import DeclarationError, DuplicateNameError, Fault, message, short
 from ..spec import Form, Spec
 from . import faults as say
 
-__all__ = ["Members"]
+__all__ = ["PLAIN", "K", "Members"]
 
 K = TypeVar("K")
 PLAIN: Final = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset)  # whose identity says nothing
 
 
 class Members:
-    """The members of one graph, by number in declared order. What lies from ``base`` on was pulled in only because
-    others need it, and is provisional.
+    """The members of one graph, by number in declared order.
+
+    What lies from ``base`` on was pulled in only because others need it, and is provisional.
     """
 
     def __init__(self, title: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..errors import CycleError, DeclarationError, Fault, message, short
 from ..plan import Plan
 from ..spec import Spec, declaration, read
 from . import knots
-from .faults import called
 from .members import Members
 from .resolving import Filling, Resolution
 
@@ -201,7 +201,7 @@ class Model(Members):
         names = [self.names[node] for node in ring]
         lines = [
             f"{self.names[a]} -> {self.names[b]}  ({short(places.get((a, b)) or self._edge_where(a, b))})"
-            for a, b in zip(ring, ring[1:], strict=False)
+            for a, b in pairwise(ring)
         ]
         if len(names) > 20:
             left_out = len(names) - 20

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import DeclarationError, Fault, message
 from ..parameters import Asked, Parameter, asked, evaluate, parameters, signature
 from ..spec import Spec, Wish, declaration
 from . import faults as say
 
-if TYPE_CHECKING:
-    from .model import Model
-
-__all__ = ["GRAPH", "Filling", "Resolution"]
+__all__ = ["GRAPH", "Around", "Filling", "Resolution"]
 
 GRAPH = -1  # in a `Filling`: the graph itself
 
@@ -26,10 +23,40 @@ class Filling(NamedTuple):
     many: Callable[[Iterable[Any]], Any] | None = None
 
 
+class Around(Protocol):
+    """The members around the one that is resolved."""
+
+    owner: type
+
+    def whom(self, node: int) -> str:
+        """A member as messages say it."""
+
+    def find(self, key: object) -> list[int]:
+        """The members that a key means."""
+
+    def kin(self, key: type) -> list[int]:
+        """All members that are of a class."""
+
+    def among(self, arguments: object) -> Iterator[int]:
+        """Members found among arguments."""
+
+    def pull(self, key: object, faults: list[Fault]) -> list[int]:
+        """Take in what is needed."""
+
+    def names_in_annotations(self) -> dict[str, type]:
+        """What names can mean that only type checkers see."""
+
+    def missing(self, asker: str, key: object, parameter: str | None = None) -> Fault:
+        """The fault that nothing is what a key means."""
+
+    def ambiguous(self, asker: str, key: object, found: Iterable[int]) -> Fault:
+        """The fault that more than one is."""
+
+
 class Resolution:
     """The edges and fillings of one member, and what is wrong or missing; pulls in what it needs."""
 
-    def __init__(self, model: Model, node: int) -> None:
+    def __init__(self, model: Around, node: int) -> None:
         self.edges: dict[int, bool] = {}  # dependency -> whether it is used
         self.fillings: list[Filling] = []
         self.faults: list[Fault] = []

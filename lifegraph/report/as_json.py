@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 from array import array
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..events import Fate
 from ..plan import Plan
 from .outcome import FATES, NO_DETAIL, Detail, Lease, ReportError
-
-if TYPE_CHECKING:
-    from .report import Report
+from .told import Told
 
 __all__ = ["SCHEMA", "dumped", "loaded"]
 
 SCHEMA: Final = 1
 
 
-def dumped(report: Report) -> str:
+def dumped(report: Told) -> str:
     """All of ``report``. Causes follow from the edges, and are added for readers."""
     plan, codes, causes = report.plan, report.codes, report.causes.of
     resources = []
@@ -42,21 +40,21 @@ def dumped(report: Report) -> str:
     }, indent=1, allow_nan=False)  # fmt: skip
 
 
-def loaded(kind: type[Report], text: str | bytes) -> Report:
-    """The report that `dumped` wrote; raises `ReportError` for anything else."""
+def loaded(text: str | bytes) -> dict[str, Any]:
+    """The fields of the report that `dumped` wrote; raises `ReportError` for anything else."""
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or data.get("lifegraph") != SCHEMA:
             found = data.get("lifegraph") if isinstance(data, dict) else None
             raise ReportError(f"not a report of schema {SCHEMA}: it says {found!r}")
-        return _read(kind, data)
+        return _read(data)
     except ReportError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as why:
         raise ReportError(f"not a report of this library: {type(why).__name__}: {why}") from why
 
 
-def _read(kind: type[Report], data: dict[str, Any]) -> Report:
+def _read(data: dict[str, Any]) -> dict[str, Any]:
     rows = data["resources"]
     plan = _plan(data, rows)
     details = {}
@@ -65,11 +63,12 @@ def _read(kind: type[Report], data: dict[str, Any]) -> Report:
             details[node] = _detail(told)
     codes = bytes(FATES.index(Fate(row["fate"])) for row in rows)
     began, ended = (array("d", [row[key] for row in rows]) for key in ("began", "ended"))
-    leases = tuple(Lease(**lease) for lease in data["leases"])
-    notes, attested = tuple(map(str, data["notes"])), tuple(map(str, data["attested"]))
-    seconds = _seconds(data["seconds"]) or 0.0
-    flags = bool(data["start_failed"]), bool(data["forecast"])
-    return kind(plan, codes, began, ended, details, seconds, notes, leases, attested, *flags)
+    return {
+        "plan": plan, "codes": codes, "began": began, "ended": ended, "details": details,
+        "seconds": _seconds(data["seconds"]) or 0.0, "notes": tuple(map(str, data["notes"])),
+        "leases": tuple(Lease(**lease) for lease in data["leases"]), "attested": tuple(map(str, data["attested"])),
+        "start_failed": bool(data["start_failed"]), "forecast": bool(data["forecast"]),
+    }  # fmt: skip
 
 
 def _plan(data: dict[str, Any], rows: list[dict[str, Any]]) -> Plan:

@@ -164,7 +164,7 @@ class Report(view.Drawn):
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
         """The report that `to_json` wrote. Raises `ReportError` for anything else; runs no code from the text."""
-        return as_json.loaded(cls, text)
+        return cls(**as_json.loaded(text))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it as JSON, or as a picture by the ending of ``path``; raises ValueError for an ending it does not know."""

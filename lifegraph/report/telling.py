@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ..errors import message, short
 from ..events import Fate
 from .outcome import Outcome
-
-if TYPE_CHECKING:
-    from .report import Report
+from .told import Told
 
 __all__ = ["all_of", "ended", "explain", "headline"]
 
 
-def headline(report: Report) -> str:
+def headline(report: Told) -> str:
     """One line: how it went."""
     graph, held = f"graph {report.plan.title!r}", report.held
     if held:
@@ -26,7 +23,7 @@ def headline(report: Report) -> str:
     return f"{graph}: all released in {report.seconds:.3g} s"
 
 
-def explain(report: Report, outcome: Outcome) -> str:
+def explain(report: Told, outcome: Outcome) -> str:
     """A paragraph on how one resource ended, and why."""
     whom = _whom(outcome)
     if outcome.fate is Fate.POISONED:

@@ -8,6 +8,8 @@ from lifegraph.view.labels import counted, shorten, visible
 from lifegraph.view.palette import EDGE, INK, PAGE, POISON, look
 from lifegraph.view.scene import Edge, Kind, Node, Role, Scene
 
+__all__ = ["to_dot"]
+
 _LEFT = "\\l"  # ends a line that stands on the left
 _SHAPES = {
     "failed": 'shape=octagon, style="filled"',

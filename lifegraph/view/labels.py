@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from unicodedata import category, east_asian_width
 
+__all__ = ["cells", "clean", "counted", "duration", "fit", "listing", "shorten", "visible"]
+
 # Letters and marks that Unicode calls printable although they draw nothing.
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 

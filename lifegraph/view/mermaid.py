@@ -13,6 +13,8 @@ from lifegraph.view.labels import counted, shorten, visible
 from lifegraph.view.palette import INK, LOOKS, PAGE, PLAIN, POISON, look
 from lifegraph.view.scene import Edge, Kind, Node, Role, Scene, reduced
 
+__all__ = ["to_mermaid"]
+
 _EDGES = 500
 _UNITS = 50_000
 _FRAME = 6_000  # kept free for what stands around nodes and edges: classes, legend, note

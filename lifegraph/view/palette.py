@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+__all__ = ["EDGE", "INK", "LOOKS", "PAGE", "PLAIN", "POISON", "Look", "look"]
+
 
 @dataclass(frozen=True, slots=True)
 class Look:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+__all__ = ["implied"]
+
 _BITS = 1 << 29  # bits of reachability held at once: 64 MiB
 
 

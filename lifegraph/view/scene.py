@@ -17,6 +17,8 @@ from lifegraph.view.palette import LOOKS
 from lifegraph.view.reduction import implied
 from lifegraph.view.sources import Drawable, Ended, Reported
 
+__all__ = ["Edge", "Kind", "Node", "Role", "Scene", "Verdict", "reduced", "scene"]
+
 _LABEL = 60  # cells in one line of a picture's label
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+__all__ = ["Drawable", "Ended", "Reported"]
+
 
 class Drawable(Protocol):
     """Anything with names and edges. Position i of every sequence speaks of resource i."""

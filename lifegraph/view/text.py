@@ -14,6 +14,8 @@ from lifegraph.view.labels import cells, clean, counted, duration, fit, listing,
 from lifegraph.view.palette import look
 from lifegraph.view.scene import Edge, Kind, Node, Role, Scene
 
+__all__ = ["to_text"]
+
 _NAME = 120  # cells
 _ERROR_LINES = 5
 _LEVELS = 20  # of indentation where no width is given

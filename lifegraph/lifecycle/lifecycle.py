@@ -1,0 +1,195 @@
+"""The life of one graph: how all of it comes up and goes down.
+
+Verbs are `Steps`, written once for threads and loops; the lock is not held over a ``yield``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from time import monotonic
+
+from ..drive.latch import Latch
+from ..drive.pool import loop_here, pool
+from ..drive.steps import Steps
+from ..drive.threads import Driver
+from ..errors import (
+    DeclarationError,
+    GraphStateError,
+    ReentrantTeardownError,
+    StartError,
+    TeardownError,
+    message,
+    short,
+)
+from ..events import NoteTaken, StartBegan, StartEnded, TeardownBegan, TeardownEnded
+from ..report import Report
+from ..run import Start, Teardown
+from .coming import Coming
+from .ground import State
+
+__all__ = ["Lifecycle"]
+
+
+class Lifecycle(Coming):
+    """A graph's life as a whole. Every method is safe from any thread."""
+
+    # Up --------------------------------------------------------------------------------------------------
+
+    def start(self, *, awaited: bool = False) -> Steps[None]:
+        """Bring everything up, or tear everything down again."""
+        while True:
+            with self.mutex:
+                self.check_open("start")
+                if self.state is State.RUNNING:
+                    return
+                if self.own_hook() is not None:
+                    raise GraphStateError(f"a hook of graph {self.title!r} asked for the start that waits for it")
+                mine = self.state is State.NEW
+                others = [] if not mine else list(self._coming)
+                if mine and not others:
+                    self._start = self._begin_start(awaited=awaited)
+            if not others:
+                break
+            yield others[0]  # what is just being created is up, or undone, first
+        if not mine:
+            yield self._started
+            yield from self._say_start_failed()
+            return
+        assert self._start is not None
+        run, driver = self._start
+        interrupt = yield driver
+        with self.mutex:
+            if run.ok and interrupt is None and self._requested is None:
+                self.state = State.RUNNING
+                self._started.open()
+                return
+            since, grace = self._requested or (monotonic(), self.grace)
+            self._prior = run.start_details()
+            failed = ", ".join(run.name(node) for node in run.errors)
+            self.state = State.CLOSING
+        back = yield from self._tear_down(grace, None, since)
+        if run.errors:
+            text = f"graph {self.title!r} did not start, because of {failed}"
+            self._start_error = text, self._start_errors(run, back)
+        self._started.open()
+        if (interrupt := interrupt or self._interrupt) is not None:
+            raise interrupt
+        yield from self._say_start_failed()
+
+    def _begin_start(self, *, awaited: bool) -> tuple[Start, Driver]:
+        self.model.seal()
+        self.check_world("start", map(self.model.spec, self.model.nodes()), awaited=awaited)
+        self.model.base = len(self.model.specs)
+        self.lives.reach()
+        if awaited:
+            self.lives.home = loop_here()
+        plan, nodes = self.freeze(None)
+        self.herald.listen()
+        run = Start(plan, nodes, self.lives, graph=self._graph, herald=self.herald)
+        driver = Driver(run, self.workers, self._lanes, lambda: self._tell_started(run))
+        self.state = State.STARTING
+        if not self.herald.quiet:
+            self.herald.tell(StartBegan(self.title, monotonic(), len(nodes)))
+        return run, driver
+
+    def _tell_started(self, run: Start) -> None:
+        if not self.herald.quiet or not run.ok:
+            self.herald.tell(StartEnded(self.title, run.closed, run.closed - run.opened, run.ok))
+
+    def _say_start_failed(self) -> Steps[None]:
+        if self._start_error is not None:
+            text, errors = self._start_error
+            raise StartError(text, errors, self.report)
+        if self.state is not State.RUNNING:
+            yield from self._say_closing("start")
+
+    # Down ------------------------------------------------------------------------------------------------
+
+    def teardown(self, grace: float | None, body: BaseException | None, *, awaited: bool = False) -> Steps[Report]:
+        """Stop everything, once; every caller gets the same report."""
+        if self.own_hook() is not None:
+            raise ReentrantTeardownError(message(
+                f"a hook of graph {self.title!r} ({short(self.where)}) asked for its own teardown",
+                why="the teardown would wait for that very hook",
+                hint="graph.request_teardown() asks and returns at once"))  # fmt: skip
+        with self.mutex:
+            grace = self.grace if grace is None else grace
+            since, mine = monotonic(), False
+            if self.state in (State.NEW, State.RUNNING):
+                self.check_world("teardown", map(self.model.spec, self.model.nodes()), awaited=awaited)
+                self.state, mine = State.CLOSING, True
+            elif self.state is State.STARTING and self._requested is None and self._start is not None:
+                self._requested = since, grace
+                run, driver = self._start
+                end = None if grace is None else since + grace
+                driver.send(partial(run.call_off, end))
+        if mine:
+            yield from self._tear_down(grace, body, since)
+            if self._interrupt is not None:
+                raise self._interrupt
+        else:
+            yield self._closed
+        assert self.report is not None
+        return self.report
+
+    def _tear_down(self, grace: float | None, body: BaseException | None, since: float) -> Steps[Teardown]:
+        """The door is closed: call off what is coming, and take the rest down."""
+        end = None if grace is None else since + grace
+        self._interrupt = None
+        for latch, driver in list(self._coming.items()):
+            driver.send(partial(driver.run.call_off, end))
+            yield from self._patiently(latch)
+        with self.mutex:
+            run = self._begin_teardown(grace, body, since)
+            driver = Driver(run, self.workers, self._lanes, lambda: self._end(run))
+        self._interrupt = (yield driver) or self._interrupt
+        yield from self._patiently(self._closed)
+        return run
+
+    def _patiently(self, latch: Latch) -> Steps[None]:
+        """Wait for what is bounded, and remember an interrupt meanwhile."""
+        while not latch.is_open:
+            try:
+                yield latch
+            except BaseException as why:  # noqa: BLE001 - raised again at the end
+                self._interrupt = self._interrupt or why
+
+    def _begin_teardown(self, grace: float | None, body: BaseException | None, since: float) -> Teardown:
+        try:
+            self.model.seal(lenient=True)
+            some = None
+        except DeclarationError as error:  # no whole plan can be made; what is alive is checked as it came in
+            some = self.lives.alive()
+            self.herald.tell(NoteTaken(self.title, since, f"torn down as it was declared, with faults: {error}"))
+        self.herald.listen()
+        plan, nodes = self.freeze(some)
+        plan = replace(plan, grace=grace)
+        if not self.herald.quiet:
+            self.herald.tell(TeardownBegan(self.title, since, len(nodes), grace))
+        return Teardown(plan, nodes, self.lives, herald=self.herald, body=body, prior=self._prior, since=since)
+
+    def _end(self, run: Teardown) -> None:
+        """The teardown is over; on the thread that brought it there, which must not wait for observers."""
+        report = run.report
+        assert report is not None
+        if not self.herald.quiet or not report.ok:
+            self.herald.tell(TeardownEnded(self.title, run.closed, report.seconds, report.ok, report.held))
+        self._failures = [error for _, error in sorted(run.errors.items())]
+        if not self.herald.idle:
+            try:
+                pool.engage(lambda: self._conclude(report, self.herald.finish()))
+                return
+            except RuntimeError:  # no thread can be started any more
+                pass
+        self._conclude(report, ())
+
+    def _conclude(self, report: Report, notes: tuple[str, ...]) -> None:
+        self.report = replace(report, notes=report.notes + notes) if notes else report
+        self.state = State.CLOSED
+        self._closed.open()
+
+    def teardown_error(self) -> TeardownError:
+        """What the last teardown did not release, as an error."""
+        assert self.report is not None
+        return TeardownError(self.report.headline, self._failures, self.report)
