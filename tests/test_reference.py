@@ -10,6 +10,7 @@ import ast
 import inspect
 import logging
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -36,7 +37,7 @@ from lifegraph.spec.values import LANES, ROLES
 from tests.conftest import ROOT, Child
 from tests.test_docs import PAGES, blocks
 
-TIMES = re.compile(r"<?\b\d[\d.,]*(?= (?:ms|s)\b)")  # "after 5.00 s", "<1 ms"
+TIMES = re.compile(r"(?:<|&lt;|\b)\d[\d.,]*(?= (?:ms|s)\b)")  # "after 5.00 s", "<1 ms"
 
 
 def programs() -> Iterator[tuple[str, str, str]]:
@@ -67,7 +68,18 @@ def test_a_program_prints_what_its_page_says(text: str, prints: str, child: Chil
 
 def timeless(text: str) -> str:
     """The text without its times, and without the blanks at its end."""
-    return "\n".join(line.rstrip() for line in TIMES.sub("#", text).strip().splitlines())
+    return "\n".join(line.rstrip() for line in TIMES.sub("#", text).strip().splitlines()).replace("# ms", "# s")
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed here")
+def test_the_picture_is_what_its_script_draws(child: Child) -> None:
+    """The picture in README.md says what the script behind it draws today, times and places apart."""
+    script = str(ROOT / "docs" / "make_picture.py")
+    drawn = child.run(f"import runpy; print(runpy.run_path({script!r})['picture']())").stdout
+    kept = (ROOT / "docs" / "_static" / "poisoned.svg").read_text(encoding="utf-8")
+    texts = [re.findall(r"<text [^>]*>([^<]+)</text>", svg) for svg in (kept, drawn)]
+    assert [timeless(text) for text in texts[0]] == [timeless(text) for text in texts[1]]
+    assert str(ROOT) not in kept
 
 
 # ---- tables
