@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from inspect import isroutine
@@ -92,6 +92,12 @@ class Graph(view.Drawn):
     @overload
     def create(self, target: Callable[..., Iterator[T]], *args: Any, **kwargs: Any) -> T: ...
     @overload
+    def create(self, target: Callable[..., AsyncGenerator[T, Any]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    def create(self, target: Callable[..., AsyncIterator[T]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
+    def create(self, target: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T: ...
+    @overload
     def create(self, target: Callable[..., T], *args: Any, **kwargs: Any) -> T: ...
     def create(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Construct ``target`` (a class, factory or partial) now, add it, and return the instance.
@@ -116,7 +122,7 @@ class Graph(view.Drawn):
     @overload
     async def acreate(self, target: Callable[..., Iterator[T]], *args: Any, **kwargs: Any) -> T: ...
     @overload
-    async def acreate(self, target: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T: ...
+    async def acreate(self, target: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T: ...
     @overload
     async def acreate(self, target: Callable[..., T], *args: Any, **kwargs: Any) -> T: ...
     async def acreate(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

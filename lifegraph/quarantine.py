@@ -31,9 +31,11 @@ class Vault(Protocol):
 
     def contents(self) -> Iterable[object]:
         """Every object in it that must not be finalized."""
+        ...
 
     def epitaph(self) -> str | None:
         """What to say when the process ends while something is still up; None when nothing is."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,12 +94,12 @@ NAME_EXCEPTIONS: dict[str, str] = {
 # Drivers may catch BaseException once each; anywhere else: module -> (how often, why).
 DRIVERS = ("drive", "hosts")
 BASE_EXCEPTION: dict[str, tuple[int, str]] = {
-    "lifegraph/drive/threads.py": (
+    "drive.threads": (
         2,
         "user code on a thread, and user code on a loop: whatever it raises is its answer",
     ),
     "drive.loop": (2, "a task that tries to end the private loop, and what is thrown into a host task"),
-    "lifegraph/drive/steps.py": (
+    "drive.steps": (
         2,
         "an interrupt or cancellation is thrown into the steps of a verb, on a thread and on a loop",
     ),
@@ -655,9 +655,9 @@ def test_greed_is_seen() -> None:
     why = "try: pass\nexcept BaseException: pass  # the product"
     for source in (why, why.replace(" BaseException", ""), why.replace("BaseException", "(ValueError, BaseException)")):
         assert bites(greedy, source), "not a driver"
-        assert not bites(greedy, source, "lifegraph.drive.loop")
-        assert bites(greedy, source.partition("#")[0], "lifegraph.drive.loop"), "no reason"
-        assert bites(greedy, f"{source}\n{why}", "lifegraph.drive.loop"), "twice"
+        assert not bites(greedy, source, "lifegraph.drive.herald")
+        assert bites(greedy, source.partition("#")[0], "lifegraph.drive.herald"), "no reason"
+        assert bites(greedy, f"{source}\n{why}", "lifegraph.drive.herald"), "twice"
     assert bites(greedy, "from contextlib import suppress\nwith suppress(BaseException): pass")
 
 

@@ -49,8 +49,18 @@ class PrivateLoop:
                 self.loop.run_forever()
             except BaseException as why:  # noqa: BLE001 - some task's SystemExit must not take the others' loop away
                 self.loop.call_exception_handler({"message": "a task tried to end lifegraph's loop", "exception": why})
+        self.loop.run_until_complete(self._clear())
         asyncio.set_event_loop(None)
         self.loop.close()
+
+    async def _clear(self) -> None:
+        """End what hooks left behind on the loop, as `asyncio.run` would, but for a second at most."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=1.0)
+        await self.loop.shutdown_asyncgens()
 
 
 class Host:
@@ -166,20 +176,21 @@ def without_hooks(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, An
 
     A loop that ends closes every async generator it knows, and with it what it holds.
     """
-    step, value = coroutine.send, None
+    got: Any = None
+    thrown: BaseException | None = None
     while True:
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(None, None)
         try:
-            due = step(value)
+            due = coroutine.send(got) if thrown is None else coroutine.throw(thrown)
         except StopIteration as end:
             return end.value
         finally:
             sys.set_asyncgen_hooks(*hooks)
         try:
-            step, value = coroutine.send, (yield due)
+            got, thrown = (yield due), None
         except BaseException as why:  # noqa: BLE001 - whatever is thrown in belongs to the coroutine
-            step, value = coroutine.throw, why
+            got, thrown = None, why
 
 
 def shield() -> AbstractContextManager[Any]:

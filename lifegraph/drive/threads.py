@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from time import monotonic, sleep
@@ -118,7 +118,7 @@ class Driver:
         self._engage(self._read)
 
     @contextmanager
-    def yielding(self, number: int) -> Iterator[None]:
+    def yielding(self, number: int) -> Generator[None, None, None]:
         """Inside, ``number`` waits for something of the graph and takes no worker's place."""
         self.send(lambda _: self._step_aside(number))
         try:
@@ -243,13 +243,13 @@ class Driver:
         while mail:
             letter = mail.popleft()
             try:
-                if type(letter) is tuple:
+                if isinstance(letter, tuple):
                     number, failure, value, awaited = letter
                     self._at_work.pop(number, None)
                     self._elsewhere.pop(number, None)
                     run.answer(number, failure, now, value, awaited=awaited)
                 else:
-                    letter(now)  # type: ignore[operator]  # not a tuple
+                    letter(now)
             except Exception as why:  # noqa: BLE001 - a bug of ours: whatever is unsettled is then on the safe side
                 run.break_off(Failure.of(why), now)
             while run.lost:
@@ -323,6 +323,7 @@ class Driver:
             try:
                 host.do(lambda: self._host(number, host))
             except Exception as why:  # noqa: BLE001 - its loop is gone, which is this hook's failure and nobody else's
+                self.run.discard(number)
                 self._mail.append((number, Failure.of(why), None, False))
 
     def _ticked(self) -> None:

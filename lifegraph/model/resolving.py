@@ -30,27 +30,35 @@ class Around(Protocol):
 
     def whom(self, node: int) -> str:
         """A member as messages say it."""
+        ...
 
     def find(self, key: object) -> list[int]:
         """The members that a key means."""
+        ...
 
     def kin(self, key: type) -> list[int]:
         """All members that are of a class."""
+        ...
 
     def among(self, arguments: object) -> Iterator[int]:
         """Members found among arguments."""
+        ...
 
     def pull(self, key: object, faults: list[Fault]) -> list[int]:
         """Take in what is needed."""
+        ...
 
     def names_in_annotations(self) -> dict[str, type]:
         """What names can mean that only type checkers see."""
+        ...
 
     def missing(self, asker: str, key: object, parameter: str | None = None) -> Fault:
         """The fault that nothing is what a key means."""
+        ...
 
     def ambiguous(self, asker: str, key: object, found: Iterable[int]) -> Fault:
         """The fault that more than one is."""
+        ...
 
 
 class Resolution:

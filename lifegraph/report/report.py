@@ -49,9 +49,13 @@ class Report(view.Drawn):
         """3 when something was not released, else 2 when a start failed, else 0."""
         return 3 if not self.ok else 2 if self.start_failed else 0
 
-    @cached_property
+    @property
     def fates(self) -> Mapping[str, Fate]:
         """The fate of each resource."""
+        return self._fates
+
+    @cached_property
+    def _fates(self) -> Mapping[str, Fate]:
         return {name: FATES[code] for name, code in zip(self.plan.names, self.codes, strict=True)}
 
     @property
@@ -103,9 +107,13 @@ class Report(view.Drawn):
         """Names of everything that was not released."""
         return tuple(self.plan.names[node] for node in self.plan.sequence if FATES[self.codes[node]].held)
 
-    @cached_property
+    @property
     def critical_path(self) -> tuple[str, ...]:
         """The chain of resources that decided how long it took, as measured, dependents first."""
+        return self._critical_path
+
+    @cached_property
+    def _critical_path(self) -> tuple[str, ...]:
         blocker: dict[int, int] = {}
         last = -1
         for node in self.plan.sequence:
@@ -124,9 +132,13 @@ class Report(view.Drawn):
 
     # Why -------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def causes(self) -> Causes:
         """Root causes and paths, by number."""
+        return self._causes
+
+    @cached_property
+    def _causes(self) -> Causes:
         return Causes(self.plan, [FATES[code] for code in self.codes], self.attested)
 
     def explain(self, name: str) -> str:

@@ -39,6 +39,7 @@ class Herald(Protocol):
 
     def tell(self, event: Event) -> None:
         """Pass on what happened."""
+        ...
 
 
 class Run(ABC):
@@ -107,6 +108,12 @@ class Run(ABC):
         if self._awaited and node in self._awaited:
             return self._awaited.pop(node)
         return self._act(node)
+
+    def discard(self, node: int) -> None:
+        """What a hook of ``node`` returned can be awaited by nobody."""
+        awaitable = self._awaited.pop(node, None)
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()  # it has not begun
 
     def context(self, node: int, base: Context) -> Context:
         """The context in which `act` runs: a copy of the caller's."""

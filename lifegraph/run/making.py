@@ -56,12 +56,20 @@ def _told(body: BaseException | None) -> tuple[Any, Any, Any]:
 def _enter(cm: Any, context: Context | None) -> tuple[Any, Leaving]:
     kind = type(cm)
     entered = kind.__enter__(cm)
-    return entered, Leaving(cm, lambda body: kind.__exit__(cm, *_told(body)), context)
+
+    def leave(body: BaseException | None) -> object:
+        return kind.__exit__(cm, *_told(body))
+
+    return entered, Leaving(cm, leave, context)
 
 
 def _aenter(cm: Any) -> tuple[Awaitable[Any], Leaving]:
     kind = type(cm)
-    return kind.__aenter__(cm), Leaving(cm, lambda body: kind.__aexit__(cm, *_told(body)), None)
+
+    def leave(body: BaseException | None) -> object:
+        return kind.__aexit__(cm, *_told(body))
+
+    return kind.__aenter__(cm), Leaving(cm, leave, None)
 
 
 def _first(label: str, generator: Any, context: Context | None) -> tuple[Any, Leaving]:
@@ -87,11 +95,11 @@ def _afirst(label: str, generator: Any) -> tuple[Awaitable[Any], Leaving]:
         except StopAsyncIteration:
             raise HookError(f"{label} yielded nothing: a generator resource yields exactly once") from None
 
-    async def leave() -> None:
+    async def leave(_: BaseException | None) -> None:
         try:
             await generator.__anext__()
         except StopAsyncIteration:
             return
         raise HookError(f"{label} yielded twice: a generator resource yields exactly once")
 
-    return step(), Leaving(generator, lambda _: leave(), None)
+    return step(), Leaving(generator, leave, None)

@@ -7,6 +7,7 @@ from typing import assert_never, assert_type
 from lifegraph import (
     AnswerLate,
     DeclarationError,
+    Edge,
     Event,
     Fate,
     Fault,
@@ -64,6 +65,12 @@ def faults(error: DeclarationError) -> list[str]:
     """All faults are in one error."""
     assert_type(error.faults, tuple[Fault, ...])
     return [fault.text for fault in error.faults]
+
+
+def edges(graph: Graph) -> list[str]:
+    """A plan tells its edges."""
+    assert_type(graph.plan().edges, tuple[Edge, ...])
+    return [edge.dependency for edge in graph.plan().edges if edge.uses]
 
 
 def options() -> Options:

@@ -118,7 +118,6 @@ def making(graph: Graph) -> None:
     Graph(PrimaryTier, synchronous, partial(PrimaryTier, size=3), Metrics(), name="kv", grace=None, signals=True)
     with graph as entered:
         assert_type(entered, Graph)
-    assert_type(graph.child("inner"), Graph)
 
 
 def looking_up(graph: Graph) -> None:
@@ -164,20 +163,11 @@ async def entering_async(graph: Graph) -> None:
         assert_type(entered, Graph)
 
 
-def leasing(graph: Graph, primary: PrimaryTier) -> None:
-    """A lease gives what is leased."""
-    with graph.lease(primary, holder="request 17") as leased:
-        assert_type(leased, PrimaryTier)
-    with graph.lease(PrimaryTier, timeout=3) as found:
-        assert_type(found, PrimaryTier)
-
-
 def ending(graph: Graph) -> None:
     """Every teardown gives a report."""
     graph.start()
     assert_type(graph.teardown(), Report)
-    assert_type(graph.teardown(targets=[PrimaryTier, "x", Metrics()], grace=3), Report)
-    assert_type(graph.resume(grace=1.5), Report)
+    assert_type(graph.teardown(grace=3), Report)
     assert_type(graph.report, Report | None)
     assert_type(graph.run(), int)
     graph.request_teardown()
@@ -188,7 +178,6 @@ async def ending_async(graph: Graph) -> None:
     """So does every asynchronous one."""
     await graph.astart()
     assert_type(await graph.ateardown(grace=3), Report)
-    assert_type(await graph.aresume(), Report)
 
 
 def running(graph: Graph) -> None:
