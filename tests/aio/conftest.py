@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import shutil
 import subprocess
 from collections.abc import Callable, Coroutine, Iterator
@@ -90,8 +91,18 @@ def loop_child(any_child: Child, tmp_path: Path) -> Child:
             if place is not None and (place / name).exists():
                 (full / name).symlink_to(place / name)
         if name != "uvloop" and not (full / name).exists() and has(name.removesuffix(".py")):
-            (full / name).symlink_to(installed(name) if not name.endswith(".py") else Path(__import__(name[:-3]).__file__))
+            (full / name).symlink_to(where(name))
     return Child(any_child.python, full, any_child.bare)
+
+
+def where(name: str) -> Path:
+    """The folder of a package, or the file of a module."""
+    if not name.endswith(".py"):
+        return installed(name)
+    spec = importlib.util.find_spec(name.removesuffix(".py"))
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin)
 
 
 def run_child(

@@ -80,11 +80,18 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
+async def passing(seconds: float) -> None:
+    """Let some time pass, where that is the point."""
+    future = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(seconds, _resolve, future)
+    await future
+
+
 async def eventually(condition: Callable[[], bool]) -> None:
     """Let the loop turn until ``condition`` holds, where nothing tells of the moment."""
     async with asyncio.timeout(PATIENCE):
         while not condition():
-            await asyncio.sleep(0.001)
+            await passing(0.001)
 
 
 async def within(awaitable: Awaitable[T], seconds: float = PATIENCE) -> T:

@@ -10,9 +10,9 @@ import pytest
 
 from lifegraph import Graph, GraphClosingError, resource
 from tests.aio.conftest import Run, run_child
-from tests.aio.looping import Gate, eventually, in_thread, turns, wanted, within
+from tests.aio.looping import Gate, eventually, in_thread, passing, turns, wanted, within
 from tests.conftest import Child
-from tests.graph.world import fates
+from tests.graph.world import fates, raises
 
 
 def hanging(gate: Gate, log: list[str]) -> list[Any]:
@@ -173,13 +173,13 @@ def test_async_with_in_a_scope_that_is_cancelled_in_its_body(run: Run[Any]) -> N
         @resource
         async def base() -> AsyncIterator[int]:
             yield 1
-            await asyncio.sleep(0.02)
+            await passing(0.02)
             log.append("base left")
 
         @resource(depends_on=[base])
         class Top:
             async def stop(self) -> None:
-                await asyncio.sleep(0.02)
+                await passing(0.02)
                 log.append("top stopped")
 
         graph = Graph(Top)
@@ -365,7 +365,7 @@ def test_a_timeout_around_a_start(run: Run[Any]) -> None:
         @resource(depends_on=[base])
         class Slow:
             async def start(self) -> None:
-                await asyncio.sleep(0.2)
+                await passing(0.2)
 
             async def stop(self) -> None:
                 log.append("slow stopped")
@@ -421,16 +421,16 @@ def test_a_scope_around_a_start(run: Run[Any]) -> None:
         @resource
         async def base() -> AsyncIterator[int]:
             yield 1
-            await asyncio.sleep(0.02)
+            await passing(0.02)
             log.append("base left")
 
         @resource(depends_on=[base])
         class Slow:
             async def start(self) -> None:
-                await asyncio.sleep(0.2)
+                await passing(0.2)
 
             async def stop(self) -> None:
-                await asyncio.sleep(0.02)
+                await passing(0.02)
                 log.append("slow stopped")
 
         graph = Graph(Slow)
@@ -457,7 +457,7 @@ def test_a_teardown_during_a_start(run: Run[Any]) -> None:
 
         @resource(depends_on=[member])
         async def top() -> AsyncIterator[int]:
-            raise AssertionError
+            raises(AssertionError())()
             yield 1
 
         graph = Graph(top)

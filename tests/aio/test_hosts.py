@@ -606,7 +606,7 @@ def test_task_factories_of_the_loop(gate: Gate) -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        loop.set_task_factory(lambda loop, coro: asyncio.Task(coro, loop=loop))  # type: ignore[arg-type,misc]  # the old kind
+        loop.set_task_factory(lambda loop, coro: asyncio.Task(coro, loop=loop))
         contexts: list[str] = []
 
         async def generator() -> AsyncIterator[int]:
@@ -628,7 +628,7 @@ def test_eager_tasks(gate: Gate) -> None:
     """Under the eager task factory hooks still know whose they are, and hang without holding anybody up."""
 
     async def main() -> None:
-        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        asyncio.get_running_loop().set_task_factory(vars(asyncio)["eager_task_factory"])
         left: list[float] = []
 
         @resource(stop_timeout=0.1)

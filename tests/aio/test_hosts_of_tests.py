@@ -109,7 +109,12 @@ def test_under_a_plugin(tmp_path: Path, plugin: str) -> None:
         text=True,
         timeout=100,
         check=False,
-        env={"PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            "PATH": "",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONPATH": str(ROOT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
     )
     assert 0 == done.returncode, done.stdout + done.stderr
     assert "4 passed" in done.stdout
@@ -153,10 +158,7 @@ def test_in_a_notebook() -> None:
 
 def test_in_ipython() -> None:
     """The same in IPython's own shell, where it is installed."""
-    wanted("IPython")
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell()
+    shell = wanted("IPython.core.interactiveshell").InteractiveShell()
 
     async def run_cell(source: str) -> None:
         (await shell.run_cell_async(source)).raise_error()

@@ -13,9 +13,9 @@ import pytest
 
 from lifegraph import Fate, Graph, StartError, resource
 from tests.aio.conftest import Run, run_child
-from tests.aio.looping import Gate, Through, eventually, turns, within
+from tests.aio.looping import Gate, Through, eventually, passing, turns, within
 from tests.conftest import Child
-from tests.graph.world import Elsewhere, fates, until
+from tests.graph.world import Elsewhere, fates, raises, until
 
 LIMIT = 0.1
 PROMPT = 2.0  # seconds; a generous bound for what takes LIMIT
@@ -361,7 +361,7 @@ def test_a_hung_thread_does_not_delay_the_loop(run: Run[Any], gate: Gate) -> Non
         teardown = asyncio.ensure_future(graph.ateardown())
         longest, before = 0.0, time.monotonic()
         while not teardown.done():
-            await asyncio.sleep(0.005)
+            await passing(0.005)
             now = time.monotonic()
             longest, before = max(longest, now - before), now
         report = teardown.result()
@@ -484,7 +484,7 @@ def test_a_base_exception_of_a_start(through: Through, error: BaseException, for
 
     @resource(depends_on=[base], name="bad")
     async def generator() -> AsyncIterator[int]:
-        raise type(error)(*error.args)
+        raises(type(error)(*error.args))()
         yield 1
 
     @resource(depends_on=[base], name="bad", stop=None)

@@ -137,9 +137,9 @@ class Stage:
 
     def observe(self, event: Any) -> None:
         """Let what is late end as soon as it was given up."""
-        if type(event).__name__ == "HookEnded" and event.hook == "stop" and event.timed_out:
-            if event.resource[1:].isdigit() and (number := int(event.resource[1:])) in self.late:
-                self.late[number].set()
+        given_up = type(event).__name__ == "HookEnded" and event.hook == "stop" and event.timed_out
+        if given_up and (number := int(event.resource[1:])) in self.late:
+            self.late[number].set()
 
     def target(self, number: int) -> Any:
         """What is added for one node."""

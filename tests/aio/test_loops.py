@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lifegraph import Graph, Report, resource
-from tests.aio.looping import Beside, Gate, in_thread, turns, wanted, within
+from tests.aio.looping import Beside, Gate, in_thread, passing, turns, wanted, within
 from tests.graph.world import Elsewhere, fates, until
 
 
@@ -62,7 +62,7 @@ def bring(form: str, log: list[Any]) -> Callable[[Graph], Any]:
         return object()
 
     async def come(graph: Graph) -> None:
-        below = {"name": "client", "depends_on": ["base"]}
+        below: dict[str, Any] = {"name": "client", "depends_on": ["base"]}
         match form:
             case "stop only":
                 await graph.acreate(resource(StopOnly), **below)
@@ -71,15 +71,15 @@ def bring(form: str, log: list[Any]) -> Callable[[Graph], Any]:
             case "generator":
                 await graph.acreate(generator, **below)
             case "context":
-                await graph.aenter(Context(), **below)  # type: ignore[arg-type]  # the options are typed in the product
+                await graph.aenter(Context(), **below)
             case "factory":
                 await graph.acreate(factory, stop=close, **below)
             case "live":
-                await graph.aadd(StopOnly(), stop="stop", **below)  # type: ignore[arg-type]  # the same
+                await graph.aadd(StopOnly(), stop="stop", **below)
             case "live by lambda":
-                graph.add(StopOnly(), stop=lambda it: it.stop(), **below)  # type: ignore[arg-type]  # the same
+                graph.add(StopOnly(), stop=lambda it: it.stop(), **below)
             case "live by partial":
-                graph.add(StopOnly(), stop=lambda it: asyncio.ensure_future(it.stop()), lane="loop", **below)  # type: ignore[arg-type]
+                graph.add(StopOnly(), stop=lambda it: asyncio.ensure_future(it.stop()), lane="loop", **below)
         await graph.astart()
 
     return come
@@ -442,7 +442,7 @@ def test_a_teardown_on_another_loop_does_not_block_it(beside: Beside) -> None:
     async def main() -> None:
         teardown = asyncio.ensure_future(graph.ateardown())
         while "stopping" not in log:
-            await asyncio.sleep(0.001)
+            await passing(0.001)
         await turns()
         goes[0]()
         assert (await within(teardown)).ok

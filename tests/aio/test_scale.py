@@ -6,8 +6,8 @@ import asyncio
 import gc
 import time
 import weakref
-from functools import partial
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest

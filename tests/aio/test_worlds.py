@@ -156,7 +156,8 @@ def test_what_is_provided(through: Through) -> None:
     class Cache:
         pass
 
-    db, cache, seen = Db(), Cache(), []
+    db, cache = Db(), Cache()
+    seen: list[Any] = []
 
     @resource(stop=None)
     async def make_db() -> Db:
@@ -473,8 +474,8 @@ def test_a_context_manager_gets_the_bodys_outcome(run: Run[Any]) -> None:
     class Manager:
         async def __aenter__(self) -> None: ...
 
-        async def __aexit__(self, kind: Any, error: Any, trace: Any) -> bool:
-            told.append(error)
+        async def __aexit__(self, *what: object) -> bool:
+            told.append(what[1])
             return True
 
     class Sibling:
@@ -610,7 +611,7 @@ def test_a_failed_async_start_is_torn_down(through: Through) -> None:
 
     @resource(depends_on=[base])
     async def bad() -> AsyncIterator[int]:
-        raise OSError("no")
+        raises(OSError("no"))()
         yield 1
 
     @resource(depends_on=[bad])
