@@ -14,9 +14,9 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from . import view
 from .drive.steps import on_loop, on_thread
-from .errors import DeclarationError, Fault, did_you_mean, message, short
+from .errors import DeclarationError, Fault, GraphStateError, did_you_mean, message, short
 from .events import Event
-from .lifecycle import Lifecycle
+from .lifecycle import Lifecycle, Session, run
 from .parameters import parameters, takes_any_keyword
 from .plan import Blast, Plan
 from .quarantine import nbytes
@@ -34,7 +34,8 @@ class Graph(view.Drawn):
     ``resources`` are classes, factories, partials of these, or live instances; what they depend on is pulled in.
     ``start_timeout`` and ``stop_timeout`` (seconds, None waits for ever) are for resources that say nothing of
     their own; ``grace`` (seconds) bounds a whole teardown; ``workers`` is how many hooks run at once on the
-    worker lane; ``observers`` are called with every `Event` on a thread of their own.
+    worker lane; ``observers`` are called with every `Event` on a thread of their own. With ``signals``, SIGINT and
+    SIGTERM end the body of a ``with`` and its teardown: the first asks, the second hurries, the third leaves.
 
     Every verb may be called from any thread. Raises `DeclarationError`, with all that is wrong, before anything
     is started.
@@ -49,6 +50,7 @@ class Graph(view.Drawn):
         grace: float | None = None,
         workers: int = 32,
         observers: Iterable[Callable[[Event], object]] = (),
+        signals: bool = False,
     ) -> None:
         where = _caller()
         observers = tuple(observers)
@@ -57,14 +59,26 @@ class Graph(view.Drawn):
         faults = _faulty_settings(name, dict(limits), workers, observers, where)
         if faults:
             raise DeclarationError.of(faults)
+        self._signals = signals
+        self._session: Session | None = None
         defaults = {key: value for key, value in limits.items() if key != "grace"}
-        self._life = Lifecycle(
+        self._owned = Lifecycle(
             name, Graph, self, where, defaults=defaults, grace=limits["grace"], workers=workers, observers=observers
         )
         specs = [read(resource, {}, where, defaults, faults) for resource in resources]
         self._life.found([spec for spec in specs if spec is not None], faults)
         if faults:
             raise DeclarationError.of(faults)
+
+    @property
+    def _life(self) -> Lifecycle:
+        """What this face speaks for; raises `GraphStateError` in a forked child when the parent's graph lives."""
+        if self._owned.inert:
+            raise GraphStateError(
+                f"graph {self._owned.title!r} ({short(self._owned.where)}) was up before this process was forked: "
+                "it is the parent's, and nothing of it is stopped here"
+            )
+        return self._owned
 
     # Members ---------------------------------------------------------------------------------------------
 
@@ -206,25 +220,95 @@ class Graph(view.Drawn):
         """`teardown` for coroutines. Cancelling it gives up what runs; the cancellation is raised again at the end."""
         return await on_loop(self._life.teardown(_grace(grace), None, awaited=True))
 
+    def run(
+        self,
+        main: Callable[[Graph], Any] | None = None,
+        *,
+        hard_exit: bool = True,
+        signal_exit: int = 0,
+        loop_factory: Callable[[], Any] | None = None,
+    ) -> int:
+        """Start, run ``main(graph)`` (or wait for a signal), tear down; return the exit code.
+
+        0 all released and main returned; ``signal_exit`` when SIGINT, SIGTERM or `request_teardown` ended it; 1 main
+        raised, or a teardown was requested with an error; ``SystemExit(n)`` of main is n; 2 a start or declaration
+        failed; 3 something was not released (beats the others). The second signal hurries, the third leaves at once
+        with 128+n. An async ``main`` runs on the loop of the graph's resources, made by ``loop_factory``. When
+        anything is quarantined the process is left by `os._exit`, unless ``hard_exit`` is False. On the main thread
+        only; raises `GraphStateError` elsewhere.
+        """
+        return run(self._life, self, main, hard_exit=hard_exit, signal_exit=signal_exit, loop_factory=loop_factory)
+
+    def request_teardown(self, error: BaseException | None = None) -> None:
+        """Ask for the teardown and return at once, from any thread, task or hook.
+
+        It ends the main of `run`, or the body of a ``with`` with ``signals``, as a signal does; elsewhere the
+        teardown begins on a thread of ours. With ``error``, `run` exits with 1.
+        """
+        self._life.request(error)
+
     def __enter__(self) -> Self:
-        on_thread(self._life.start())
+        self._listen()
+        try:
+            on_thread(self._life.start())
+        except BaseException:
+            self._listen_no_more()
+            raise
+        if self._session is not None:
+            self._session.signals.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        self._ended(on_thread(self._life.teardown(None, body)), body)
+        if self._owned.inert and body is not None:
+            return False
+        session = self._session
+        if session is not None:
+            session.signals.__exit__()
+        try:
+            report = on_thread(self._life.teardown(None, body, since=session.since if session else None))
+        finally:
+            self._listen_no_more()
+        self._ended(report, body)
         return False
 
     async def __aenter__(self) -> Self:
-        await on_loop(self._life.start(awaited=True))
+        self._listen()
+        try:
+            await on_loop(self._life.start(awaited=True))
+        except BaseException:
+            self._listen_no_more()
+            raise
+        if self._session is not None:
+            self._session.body_is_task()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        self._ended(await on_loop(self._life.teardown(None, body, awaited=True)), body)
+        session = self._session
+        if session is not None:
+            session.body_ended()
+        try:
+            report = await on_loop(
+                self._life.teardown(None, body, awaited=True, since=session.since if session else None)
+            )
+        finally:
+            self._listen_no_more()
+        self._ended(report, body)
         return False
+
+    def _listen(self) -> None:
+        if self._signals:
+            session = Session(self._life)
+            session.open()
+            self._session = session
+
+    def _listen_no_more(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
     def _ended(self, report: Report, body: BaseException | None) -> None:
         if report.ok:
@@ -256,7 +340,8 @@ class Graph(view.Drawn):
         return iter(self._life.names())
 
     def __repr__(self) -> str:
-        return f"<Graph {self._life.title!r}: {len(self._life.model)} resources, {self._life.state}>"
+        life = self._owned
+        return f"<Graph {life.title!r}: {len(life.model)} resources, {'forked' if life.inert else life.state}>"
 
     @property
     def name(self) -> str:

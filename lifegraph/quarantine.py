@@ -54,11 +54,15 @@ _vaults: Final[dict[int, Vault]] = {}
 _confined: Final[dict[tuple[int, int], tuple[Vault, str, str, int, str, float]]] = {}
 _disarmed: Final[dict[int, list[Any]]] = {}
 _everything: Final = (_vaults, _confined)  # the container with the extra C reference
+_home: Final = [os.getpid()]  # the process to which all this belongs
+_mourned: Final[set[int]] = set()  # vaults whose epitaph was told
 _pinned: Final[list[bool]] = []  # whether that was done
 
 
 def hold(vault: Vault) -> None:
     """Keep ``vault`` whatever happens, until `let_go`. Idempotent."""
+    if not _vaults:
+        _home[0] = os.getpid()
     _vaults[id(vault)] = vault
     if not _pinned:
         _pinned.append(True)
@@ -67,6 +71,7 @@ def hold(vault: Vault) -> None:
 
 def let_go(vault: Vault) -> None:
     """Nothing in ``vault`` is up, held or unproven any more."""
+    _mourned.discard(id(vault))
     _vaults.pop(id(vault), None)
 
 
@@ -139,16 +144,33 @@ def _pin() -> None:
         import ctypes  # noqa: PLC0415 - slow to import, and needed once
 
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(_everything))
+    register = getattr(sys.modules.get("threading"), "_register_atexit", None)
+    if register is not None:
+        with suppress(RuntimeError):  # too late for that
+            register(_before_join)
 
 
-def _at_exit(pid: int = os.getpid()) -> None:
+def _at_exit() -> None:
     """Say what was never torn down, and keep the finalizers of what is held from running."""
-    if os.getpid() == pid:
-        for vault in list(_vaults.values()):
-            if text := vault.epitaph():
-                warnings.warn(text, ResourceWarning, stacklevel=1)
-                logging.getLogger("lifegraph").warning("%s", text)
+    _tell_epitaphs()
     _disarm()
+
+
+def _before_join() -> None:
+    """The same word, before the end waits for threads that only a teardown would have ended."""
+    threads = sys.modules["threading"]
+    if any(not t.daemon and t is not threads.main_thread() for t in threads.enumerate()):
+        _tell_epitaphs()
+
+
+def _tell_epitaphs() -> None:
+    if os.getpid() != _home[0]:
+        return
+    for key, vault in list(_vaults.items()):
+        if key not in _mourned and (text := vault.epitaph()):
+            _mourned.add(key)
+            warnings.warn(text, ResourceWarning, stacklevel=1)
+            logging.getLogger("lifegraph").warning("%s", text)
 
 
 def _disarm() -> None:

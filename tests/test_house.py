@@ -104,6 +104,8 @@ BASE_EXCEPTION: dict[str, tuple[int, str]] = {
         "an interrupt or cancellation is thrown into the steps of a verb, on a thread and on a loop",
     ),
     "lifecycle.lifecycle": (1, "an interrupt while others finish a teardown is raised again at its end"),
+    "lifecycle.session": (2, "whatever main raises, sync or async, the teardown follows and the exit code tells"),
+    "graph": (2, "signals are given back when a with could not start; it is raised again"),
     "log": (1, "a log handler that raises decides nothing"),
     "run.failure": (1, "the text of an exception is the user's code too"),
 }

@@ -35,6 +35,11 @@ class Herald:
         self._untold.append(event)
         self._speak_up()
 
+    def forked(self) -> None:
+        """In a forked child: nobody speaks here yet."""
+        self._speaking = threading.Lock()
+        self._untold.clear()
+
     @property
     def idle(self) -> bool:
         """Nothing is left to tell."""

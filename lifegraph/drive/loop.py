@@ -21,7 +21,7 @@ from ..errors import HookError
 from ..quarantine import hide_task
 from .pool import loop_here, pool
 
-__all__ = ["CancelledError", "Host", "Job", "PrivateLoop", "Waiter", "forever_cancelled", "shield", "without_hooks"]
+__all__ = ["CancelledError", "Host", "Job", "PrivateLoop", "Waiter", "forever_cancelled", "runner_of", "shield", "without_hooks"]
 
 Job = Callable[[], Awaitable[None]]
 
@@ -191,6 +191,11 @@ def without_hooks(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, An
             got, thrown = (yield due), None
         except BaseException as why:  # noqa: BLE001 - whatever is thrown in belongs to the coroutine
             got, thrown = None, why
+
+
+def runner_of(loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> asyncio.Runner:
+    """A runner for an async main."""
+    return asyncio.Runner(loop_factory=loop_factory)
 
 
 def shield() -> AbstractContextManager[Any]:

@@ -2,5 +2,6 @@
 
 from .ground import State
 from .lifecycle import Lifecycle
+from .session import Session, run
 
-__all__ = ["Lifecycle", "State"]
+__all__ = ["Lifecycle", "Session", "State", "run"]

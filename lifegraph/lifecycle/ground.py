@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from time import monotonic
 from typing import Any
+from weakref import WeakSet
 
 from ..drive.herald import Herald
 from ..drive.lanes import Lanes
@@ -51,6 +53,10 @@ class Ground:
         self.lives = Lives(self.model, where)
         self.herald = Herald(observers)
         self.report: Report | None = None
+        self.session: Any = None  # who ends the body when the teardown is asked for
+        self.request_error: BaseException | None = None
+        self._hurried = False
+        self._down: Driver | None = None  # of the teardown that goes on
         self._graph = graph
         self._lanes = Lanes(self.lives)
         self._start: tuple[Start, Driver] | None = None  # while starting
@@ -59,9 +65,20 @@ class Ground:
         self._closed = Latch()
         self._start_error: tuple[str, list[Exception]] | None = None
         self._interrupt: BaseException | None = None  # of who waits for the teardown
+        self.inert = False  # the copy of a living graph in a forked child
         self._failures: list[Exception] = []  # of the last teardown, for its error
         self._prior: dict[int, Detail] | None = None  # of starts that failed
         self._requested: tuple[float, float | None] | None = None  # a teardown asked for during the start: when, grace
+
+        _grounds.add(self)
+
+    def forked(self) -> None:
+        """In a forked child: what lives is the parent's. What nobody started may be started here."""
+        if self.lives.alive() or self.state in (State.STARTING, State.CLOSING):
+            self.inert = True
+        else:
+            self.mutex = Mutex()
+            self.herald.forked()
 
     # Looking ---------------------------------------------------------------------------------------------
 
@@ -143,3 +160,15 @@ class Ground:
     def freeze(self, nodes: Sequence[int] | None) -> tuple[Plan, list[int]]:
         """The plan of these members (None: of all), and their numbers."""
         return self.model.freeze(nodes, workers=self.workers, grace=self.grace)
+
+
+_grounds: WeakSet[Ground] = WeakSet()
+
+
+def _after_fork() -> None:
+    for ground in list(_grounds):
+        ground.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

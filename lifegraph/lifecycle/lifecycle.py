@@ -11,7 +11,7 @@ from time import monotonic
 
 from ..drive.latch import Latch
 from ..drive.pool import loop_here, pool
-from ..drive.steps import Steps
+from ..drive.steps import Steps, on_thread
 from ..drive.threads import Driver
 from ..errors import (
     DeclarationError,
@@ -106,8 +106,10 @@ class Lifecycle(Coming):
 
     # Down ------------------------------------------------------------------------------------------------
 
-    def teardown(self, grace: float | None, body: BaseException | None, *, awaited: bool = False) -> Steps[Report]:
-        """Stop everything, once; every caller gets the same report."""
+    def teardown(
+        self, grace: float | None, body: BaseException | None, *, awaited: bool = False, since: float | None = None
+    ) -> Steps[Report]:
+        """Stop everything, once; every caller gets the same report. The grace counts from ``since``, or from now."""
         if self.own_hook() is not None:
             raise ReentrantTeardownError(message(
                 f"a hook of graph {self.title!r} ({short(self.where)}) asked for its own teardown",
@@ -115,7 +117,7 @@ class Lifecycle(Coming):
                 hint="graph.request_teardown() asks and returns at once"))  # fmt: skip
         with self.mutex:
             grace = self.grace if grace is None else grace
-            since, mine = monotonic(), False
+            since, mine = since or monotonic(), False
             if self.state in (State.NEW, State.RUNNING):
                 self.check_world("teardown", map(self.model.spec, self.model.nodes()), awaited=awaited)
                 self.state, mine = State.CLOSING, True
@@ -142,7 +144,9 @@ class Lifecycle(Coming):
             yield from self._patiently(latch)
         with self.mutex:
             run = self._begin_teardown(grace, body, since)
-            driver = Driver(run, self.workers, self._lanes, lambda: self._end(run))
+            driver = self._down = Driver(run, self.workers, self._lanes, lambda: self._end(run))
+            if self._hurried:
+                driver.send(run.hurry)
         self._interrupt = (yield driver) or self._interrupt
         yield from self._patiently(self._closed)
         return run
@@ -188,6 +192,42 @@ class Lifecycle(Coming):
         self.report = replace(report, notes=report.notes + notes) if notes else report
         self.state = State.CLOSED
         self._closed.open()
+
+    def ask(self, since: float) -> None:
+        """A teardown is wanted: call a start off. What is running is ended by its body, or by who asks."""
+        with self.mutex:
+            if self.state is State.STARTING and self._requested is None and self._start is not None:
+                self._requested = since, self.grace
+                run, driver = self._start
+                driver.send(partial(run.call_off, None if self.grace is None else since + self.grace))
+
+    def hurry(self) -> None:
+        """Bring the end of what goes on forward to now."""
+        with self.mutex:
+            self._hurried = True
+            drivers = [
+                *self._coming.values(),
+                *([self._start[1]] if self.state is State.STARTING and self._start else ()),
+            ]
+            for driver in [*drivers, *([self._down] if self._down is not None else ())]:
+                driver.send(driver.run.hurry)
+
+    def wait_closed(self, seconds: float) -> Report | None:
+        """The report of the teardown, waiting so long at most."""
+        return self.report if self._closed.wait(seconds) else None
+
+    def request(self, error: BaseException | None) -> None:
+        """Ask for the teardown, and return at once."""
+        if error is not None:
+            self.request_error = self.request_error or error
+        if self.session is not None:
+            self.session.ask()
+            return
+        self.ask(monotonic())
+        pool.engage(self._tear_down_alone)
+
+    def _tear_down_alone(self) -> None:
+        on_thread(self.teardown(None, None))
 
     def teardown_error(self) -> TeardownError:
         """What the last teardown did not release, as an error."""

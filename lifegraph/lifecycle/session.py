@@ -1,0 +1,218 @@
+"""A graph as a program: start, main, teardown, exit code."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from ..drive.latch import Latch
+from ..drive.pool import loop_here, pool
+from ..drive.steps import on_loop, on_thread
+from ..errors import DeclarationError, GraphClosingError, StartError
+from ..quarantine import quarantine
+from ..signals import Signals
+from .lifecycle import Lifecycle
+
+__all__ = ["Session", "run"]
+
+
+class Session:
+    """One stretch in which a body runs on a graph, and may be asked to end: by a signal, or by a request."""
+
+    def __init__(self, life: Lifecycle) -> None:
+        self.life = life
+        self.asked = Latch()
+        self.error: BaseException | None = None  # what ended the body
+        self.start_failed = False
+        self._asked_at: float | None = None
+        self._cancel: Callable[[], None] | None = None
+        self.signals = Signals(life.title, self._ask_by_signal, self._hurry)
+
+    def open(self) -> None:
+        """Listen from now on; raises `GraphStateError` off the main thread."""
+        self.signals.install()
+        self.life.session = self
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self.life.session = None
+        self.signals.restore()
+
+    @property
+    def since(self) -> float | None:
+        """When the end was asked for, if it was."""
+        return self.signals.at if self._asked_at is None else self._asked_at
+
+    def ask(self) -> None:
+        """Have the body end and the teardown begin; never waits for either."""
+        if self._asked_at is None:
+            self._asked_at = monotonic() if self.signals.at is None else self.signals.at
+        self.life.ask(self._asked_at)
+        self.asked.open()
+        if self._cancel is not None:
+            self._cancel()
+        else:
+            with suppress(RuntimeError):
+                pool.engage(self.signals.end_body)
+
+    def body_is_task(self) -> None:
+        """The body is the task that runs here: it ends by being cancelled."""
+        loop = loop_here()
+        task = sys.modules["asyncio"].current_task()
+        self._cancel = lambda: _call_soon(loop, task.cancel)
+        if self.asked.is_open:
+            self._cancel()
+
+    def body_ended(self) -> None:
+        """The body is over: nothing of it is to be cancelled any more."""
+        self._cancel = _nothing
+
+    def _ask_by_signal(self) -> None:
+        self.ask()
+
+    def _hurry(self) -> None:
+        self.life.hurry()
+        report = self.life.wait_closed(1.0)
+        held = ", ".join(report.held) if report is not None else "the teardown is not over"
+        _say(f"lifegraph: graph {self.life.title!r} was hurried; not released: {held or 'nothing'}")
+
+    # One whole life --------------------------------------------------------------------------------------
+
+    def live(self, graph: object, main: Callable[[Any], object] | None) -> None:
+        """Start, run a sync ``main`` (or wait to be asked), and tear down."""
+        if self._started(lambda: on_thread(self.life.start())):
+            try:
+                if main is None:
+                    self.asked.wait()
+                else:
+                    with self.signals:
+                        main(graph)
+            except BaseException as why:  # noqa: BLE001 - whatever main raises, the teardown follows
+                self.error = why
+        if self.life.state != "closed":
+            on_thread(self.life.teardown(None, self._own_error(), since=self.since))
+
+    async def alive(self, graph: object, main: Callable[[Any], Any]) -> None:
+        """The same for an async ``main``, on the loop that runs here."""
+        try:
+            await on_loop(self.life.start(awaited=True))
+            up = True
+        except (DeclarationError, StartError, GraphClosingError) as why:
+            up = self._start_failed(why)
+        if up:
+            task = loop_here().create_task(main(graph))
+            loop = loop_here()
+            self._cancel = lambda: _call_soon(loop, task.cancel)
+            if self.asked.is_open:
+                task.cancel()
+            try:
+                await task
+            except BaseException as why:  # noqa: BLE001 - the same
+                self.error = why
+        if self.life.state != "closed":
+            await on_loop(self.life.teardown(None, self._own_error(), awaited=True, since=self.since))
+
+    def exit_code(self, signal_exit: int) -> int:
+        """What the process is to exit with; says on stderr what went wrong."""
+        report, error = self.life.report, self._own_error()
+        code = signal_exit if self.asked.is_open else 0
+        if self.life.request_error is not None:
+            code = 1
+        if isinstance(error, SystemExit):
+            code = _exit_status(error)
+        elif error is not None:
+            _say(_told(error))
+            code = 1
+        if self.start_failed:
+            code = 2
+        if report is not None and not report.ok:
+            _say(report.to_text())
+            code = 3
+        return code
+
+    def _started(self, start: Callable[[], None]) -> bool:
+        try:
+            start()
+        except (DeclarationError, StartError, GraphClosingError) as why:
+            return self._start_failed(why)
+        return True
+
+    def _start_failed(self, why: Exception) -> bool:
+        if not isinstance(why, GraphClosingError):
+            self.start_failed = True
+            _say(str(why) if isinstance(why, DeclarationError) else _told(why))
+        return False
+
+    def _own_error(self) -> BaseException | None:
+        """What main raised by itself; not the end that was asked of it."""
+        ended = type(self.error).__name__ in ("KeyboardInterrupt", "CancelledError")
+        return None if ended and self.asked.is_open else self.error
+
+
+def run(
+    life: Lifecycle, graph: object, main: Callable[[Any], Any] | None, *,
+    hard_exit: bool, signal_exit: int, loop_factory: Callable[[], Any] | None,
+) -> int:  # fmt: skip
+    """A whole program; returns the exit code, or leaves with it when something is held and ``hard_exit``."""
+    session, runner = Session(life), None
+    session.open()
+    try:
+        if main is not None and (inspect.iscoroutinefunction(main) or inspect.iscoroutinefunction(type(main).__call__)):
+            from ..drive.loop import runner_of  # noqa: PLC0415 - loads asyncio, which only async users need
+
+            runner = runner_of(loop_factory)
+            runner.run(session.alive(graph, main))
+        else:
+            session.live(graph, main)
+        code = session.exit_code(signal_exit)
+        if hard_exit and quarantine():
+            _leave(code)
+    finally:
+        session.close()
+    if runner is not None:
+        runner.close()
+    return code
+
+
+def _say(text: str) -> None:
+    """One text on stderr, where there is one."""
+    with suppress(Exception):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def _nothing() -> None:
+    """There is no body to end."""
+
+
+def _told(group: BaseException) -> str:
+    return "".join(traceback.format_exception(group)).rstrip()
+
+
+def _exit_status(error: SystemExit) -> int:
+    if error.code is None or isinstance(error.code, int):
+        return error.code or 0
+    _say(str(error.code))
+    return 1
+
+
+def _call_soon(loop: Any, call: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # the loop is over, and the body with it
+        loop.call_soon_threadsafe(call)
+
+
+def _leave(code: int) -> None:
+    """Leave without finalization: what is held stays as it is to the very end."""
+    with suppress(Exception):
+        logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(code)
