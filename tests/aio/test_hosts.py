@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar, Token
 from typing import Any
@@ -672,3 +673,36 @@ def test_debug_mode(gate: Gate) -> None:
 
     asyncio.run(main(), debug=True)
     assert ["stopped", "left"] == log
+
+
+def test_what_a_hook_drops_is_closed(through: Through) -> None:
+    """An async generator that a hook leaves half-way is closed by its loop, as anywhere else in asyncio."""
+    log: list[str] = []
+    closed = threading.Semaphore(0)
+
+    async def stream() -> AsyncIterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            await asyncio.sleep(0)
+            log.append("closed")
+            closed.release()
+
+    async def first() -> None:
+        async for _ in stream():
+            break
+
+    class Reads:
+        async def start(self) -> None:
+            await first()
+            while not closed.acquire(blocking=False):
+                await asyncio.sleep(0)
+
+        async def stop(self) -> None:
+            await first()
+            while not closed.acquire(blocking=False):
+                await asyncio.sleep(0)
+
+    assert through(Graph(resource(Reads), start_timeout=2, stop_timeout=2)).ok
+    assert ["closed"] * 2 == log
