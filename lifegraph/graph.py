@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from inspect import isroutine
 from math import inf
 from os import PathLike
 from types import TracebackType
@@ -14,14 +13,13 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from . import view
 from .drive.steps import on_loop, on_thread
-from .errors import DeclarationError, Fault, GraphStateError, did_you_mean, message, short
+from .errors import DeclarationError, Fault, GraphStateError, short
 from .events import Event
-from .lifecycle import Lifecycle, Session, run
-from .parameters import parameters, takes_any_keyword
+from .lifecycle import Lifecycle, Session, entering, faulty_settings, leaving, run
 from .plan import Blast, Plan
 from .quarantine import nbytes
 from .report import Report, supposed
-from .spec import OPTIONS, Options, Spec, Wish, context, is_limit, read
+from .spec import OPTIONS, Options, Spec, Wish, built, context, is_limit, read
 
 __all__ = ["Graph", "T"]
 
@@ -56,7 +54,7 @@ class Graph(view.Drawn):
         observers = tuple(observers)
         given = {"start_timeout": start_timeout, "stop_timeout": stop_timeout, "grace": grace}
         limits = {key: None if value == inf else value for key, value in given.items()}
-        faults = _faulty_settings(name, dict(limits), workers, observers, where)
+        faults = faulty_settings(name, dict(limits), workers, observers, where)
         if faults:
             raise DeclarationError.of(faults)
         self._signals = signals
@@ -248,67 +246,29 @@ class Graph(view.Drawn):
         self._life.request(error)
 
     def __enter__(self) -> Self:
-        self._listen()
-        try:
-            on_thread(self._life.start())
-        except BaseException:
-            self._listen_no_more()
-            raise
-        if self._session is not None:
-            self._session.signals.__enter__()
+        session = Session(self._life) if self._signals else None
+        on_thread(entering(self._life, session))
+        self._session = session
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        if self._owned.inert and body is not None:
-            return False
-        session = self._session
-        if session is not None:
-            session.signals.__exit__()
-        try:
-            report = on_thread(self._life.teardown(None, body, since=session.since if session else None))
-        finally:
-            self._listen_no_more()
-        self._ended(report, body)
+        if not (self._owned.inert and body is not None):
+            self._ended(on_thread(leaving(self._life, self._session, body)), body)
         return False
 
     async def __aenter__(self) -> Self:
-        self._listen()
-        try:
-            await on_loop(self._life.start(awaited=True))
-        except BaseException:
-            self._listen_no_more()
-            raise
-        if self._session is not None:
-            self._session.body_is_task()
+        session = Session(self._life) if self._signals else None
+        await on_loop(entering(self._life, session, awaited=True))
+        self._session = session
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        session = self._session
-        if session is not None:
-            session.body_ended()
-        try:
-            report = await on_loop(
-                self._life.teardown(None, body, awaited=True, since=session.since if session else None)
-            )
-        finally:
-            self._listen_no_more()
-        self._ended(report, body)
+        self._ended(await on_loop(leaving(self._life, self._session, body, awaited=True)), body)
         return False
-
-    def _listen(self) -> None:
-        if self._signals:
-            session = Session(self._life)
-            session.open()
-            self._session = session
-
-    def _listen_no_more(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            session.close()
 
     def _ended(self, report: Report, body: BaseException | None) -> None:
         if report.ok:
@@ -412,7 +372,7 @@ class Graph(view.Drawn):
 
     def _built(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: str) -> Spec:
         options = {key: kwargs.pop(key) for key in OPTIONS if key in kwargs}
-        return _built(target, args, kwargs, options, where, self._life.model.defaults)
+        return built(target, args, kwargs, options, where, self._life.model.defaults)
 
     def _made(self, node: int) -> Any:
         return self._life.lives.things[node]
@@ -427,54 +387,7 @@ def _listed(keys: Any) -> Iterable[object]:
     return (keys,) if isinstance(keys, str | type) else keys
 
 
-def _built(
-    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any], where: str, defaults: Any
-) -> Spec:
-    """The spec of something to be constructed with these arguments; raises `DeclarationError`."""
-    faults: list[Fault] = []
-    inner = target.func if isinstance(target, partial) else target
-    label = getattr(inner, "__name__", type(inner).__name__)
-    if not isinstance(inner, type) and not isroutine(inner):
-        raise DeclarationError(Fault(DeclarationError, message(f"cannot create {label} ({short(where)})",
-                why="create takes a class, a factory function or a partial of one",
-                hint="graph.add(obj, stop=...) takes a live object in")))  # fmt: skip
-    given = target.keywords if isinstance(target, partial) else {}
-    known = [parameter.name for parameter in parameters(inner)]
-    for name in known:
-        if name in options and name not in given:
-            faults.append(Fault(DeclarationError, message(f"{name!r} is an option of create and a parameter of {label}",
-                    hint=f"functools.partial({label}, {name}=...) gives it to {label}")))  # fmt: skip
-    for name in kwargs:
-        near = did_you_mean(name, OPTIONS)
-        if near and name not in known and not takes_any_keyword(inner):
-            faults.append(
-                Fault(DeclarationError, message(f"{name!r} is no option, and no parameter of {label}", hint=near))
-            )
-    if faults:
-        raise DeclarationError.of(faults)
-    spec = read(partial(target, *args, **kwargs), options, where, defaults, faults)
-    if spec is None or faults:
-        raise DeclarationError.of(faults)
-    return spec
-
-
 def _grace(seconds: float | None) -> float | None:
     if not is_limit(seconds):
         raise DeclarationError(Fault(DeclarationError, f"grace is {seconds!r}: it takes seconds, 0 or more, or None"))
     return None if seconds == inf else seconds
-
-
-def _faulty_settings(
-    name: object, limits: dict[str, object], workers: object, observers: tuple[object, ...], where: str
-) -> list[Fault]:
-    texts = [
-        f"{key} is {value!r}: it takes seconds, 0 or more, or None"
-        for key, value in limits.items()
-        if not is_limit(value)
-    ]
-    if not isinstance(name, str) or not name:
-        texts.append(f"name is {name!r}: it takes a string that is not empty")
-    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
-        texts.append(f"workers is {workers!r}: it takes a whole number, 1 or more")
-    texts += [f"observer {observer!r} cannot be called" for observer in observers if not callable(observer)]
-    return [Fault(DeclarationError, f"Graph ({short(where)}): {text}") for text in texts]

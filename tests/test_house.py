@@ -78,7 +78,7 @@ EXCEPTIONS: dict[str, tuple[int, str]] = {
         410,
         "the public face: sync and async verbs with their docstrings and overloads in one place",
     ),
-    "lifegraph/graph.py::Graph": (330, "the same face, which is one class"),
+    "lifegraph/graph.py::Graph": (385, "the same face, which is one class"),
     "lifegraph/run/engine.py": (345, "all that a driver may ask of a run, and all that a run decides, read as one"),
     "lifegraph/run/engine.py::Run": (300, "the same, which is one class"),
     "lifegraph/drive/threads.py": (375, "the scheduler is read whole: who holds the key, who waits, who is woken"),
@@ -105,7 +105,6 @@ BASE_EXCEPTION: dict[str, tuple[int, str]] = {
     ),
     "lifecycle.lifecycle": (1, "an interrupt while others finish a teardown is raised again at its end"),
     "lifecycle.session": (2, "whatever main raises, sync or async, the teardown follows and the exit code tells"),
-    "graph": (2, "signals are given back when a with could not start; it is raised again"),
     "log": (1, "a log handler that raises decides nothing"),
     "run.failure": (1, "the text of an exception is the user's code too"),
 }

@@ -21,7 +21,17 @@ from ..errors import HookError
 from ..quarantine import hide_task
 from .pool import loop_here, pool
 
-__all__ = ["CancelledError", "Host", "Job", "PrivateLoop", "Waiter", "forever_cancelled", "runner_of", "shield", "without_hooks"]
+__all__ = [
+    "CancelledError",
+    "Host",
+    "Job",
+    "PrivateLoop",
+    "Waiter",
+    "forever_cancelled",
+    "runner_of",
+    "shield",
+    "without_hooks",
+]
 
 Job = Callable[[], Awaitable[None]]
 

@@ -15,7 +15,7 @@ from ..drive.lanes import Lanes
 from ..drive.latch import Latch
 from ..drive.pool import Mutex, loop_here
 from ..drive.threads import Driver, acting
-from ..errors import GraphClosingError, GraphStateError, PoisonedError, message, short
+from ..errors import GraphClosingError, GraphStateError, PoisonedError, TeardownError, message, short
 from ..events import Event
 from ..model import Model
 from ..plan import Plan
@@ -114,6 +114,11 @@ class Ground:
             self.model.seal()
             return self.freeze(None)[0]
 
+    def teardown_error(self) -> TeardownError:
+        """What the last teardown did not release, as an error."""
+        assert self.report is not None
+        return TeardownError(self.report.headline, self._failures, self.report)
+
     def time_left(self) -> float:
         """Seconds until the limit of the hook that runs here, or the grace; infinity where neither is."""
         found = acting()
@@ -126,7 +131,7 @@ class Ground:
         if self.state in (State.CLOSING, State.CLOSED) or self._requested is not None:
             state = self.state if self.state is State.CLOSED else State.CLOSING
             raise GraphClosingError(message(f"cannot {verb}: graph {self.title!r} ({short(self.where)}) is {state}",
-                hint="make a new Graph, or do it before the teardown"))  # fmt: skip
+                hint="make a new Graph" if verb == "start" else "make a new Graph, or do it before the teardown"))  # fmt: skip
 
     def refuse_held(self, node: int, verb: str) -> None:
         """Refuse to build on what may still be in use."""

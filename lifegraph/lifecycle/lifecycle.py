@@ -18,7 +18,6 @@ from ..errors import (
     GraphStateError,
     ReentrantTeardownError,
     StartError,
-    TeardownError,
     message,
     short,
 )
@@ -228,8 +227,3 @@ class Lifecycle(Coming):
 
     def _tear_down_alone(self) -> None:
         on_thread(self.teardown(None, None))
-
-    def teardown_error(self) -> TeardownError:
-        """What the last teardown did not release, as an error."""
-        assert self.report is not None
-        return TeardownError(self.report.headline, self._failures, self.report)

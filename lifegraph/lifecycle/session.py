@@ -14,13 +14,14 @@ from typing import Any
 
 from ..drive.latch import Latch
 from ..drive.pool import loop_here, pool
-from ..drive.steps import on_loop, on_thread
+from ..drive.steps import Steps, on_loop, on_thread
 from ..errors import DeclarationError, GraphClosingError, StartError
 from ..quarantine import quarantine
+from ..report import Report
 from ..signals import Signals
 from .lifecycle import Lifecycle
 
-__all__ = ["Session", "run"]
+__all__ = ["Session", "entering", "leaving", "run"]
 
 
 class Session:
@@ -71,8 +72,9 @@ class Session:
             self._cancel()
 
     def body_ended(self) -> None:
-        """The body is over: nothing of it is to be cancelled any more."""
+        """The body is over: nothing of it is to be ended any more."""
         self._cancel = _nothing
+        self.signals.__exit__()
 
     def _ask_by_signal(self) -> None:
         self.ask()
@@ -154,6 +156,36 @@ class Session:
         """What main raised by itself; not the end that was asked of it."""
         ended = type(self.error).__name__ in ("KeyboardInterrupt", "CancelledError")
         return None if ended and self.asked.is_open else self.error
+
+
+def entering(life: Lifecycle, session: Session | None, *, awaited: bool = False) -> Steps[None]:
+    """Begin a ``with``: listen to signals if that is wanted, and start."""
+    if session is not None:
+        session.open()
+    up = False
+    try:
+        yield from life.start(awaited=awaited)
+        up = True
+    finally:
+        if session is not None and not up:
+            session.close()
+    if session is not None and awaited:
+        session.body_is_task()
+    elif session is not None:
+        session.signals.__enter__()
+
+
+def leaving(
+    life: Lifecycle, session: Session | None, body: BaseException | None, *, awaited: bool = False
+) -> Steps[Report]:
+    """End a ``with``: tear down, and give the signals back."""
+    if session is not None:
+        session.body_ended()
+    try:
+        return (yield from life.teardown(None, body, awaited=awaited, since=session.since if session else None))
+    finally:
+        if session is not None:
+            session.close()
 
 
 def run(

@@ -162,8 +162,11 @@ class Run(ABC):
 
     def hurry(self, now: float) -> None:
         """The end is now."""
+        how = (
+            "was given up in a hurry after" if now < self.walk.end else "was given up, for the grace had run out, after"
+        )
         for node in list(self.walk.acting):
-            self._give_up(node, now, "was given up in a hurry after")
+            self._give_up(node, now, how)
         self.walk.hurry()
         self._sort_out(now)
 

@@ -1,6 +1,6 @@
 """What one resource is: name, wishes, hooks, limits, lane, file:line."""
 
-from .door import context, declaration, describe, read
+from .door import built, context, declaration, describe, read
 from .hooks import is_limit
 from .values import OPTIONS, Declared, Form, Hook, Hooks, Options, Spec, Wish
 
@@ -13,6 +13,7 @@ __all__ = [
     "Options",
     "Spec",
     "Wish",
+    "built",
     "context",
     "declaration",
     "describe",

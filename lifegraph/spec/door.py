@@ -7,12 +7,12 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import DeclarationError, Fault, message, short
-from ..parameters import evaluate, provided
+from ..errors import DeclarationError, Fault, did_you_mean, message, short
+from ..parameters import evaluate, parameters, provided, takes_any_keyword
 from .hooks import faulty_options, hooks_of, left_and_stopped, named_hooks
-from .values import ATTRIBUTE, Declared, Form, Spec, Wish
+from .values import ATTRIBUTE, OPTIONS, Declared, Form, Spec, Wish
 
-__all__ = ["context", "declaration", "describe", "read"]
+__all__ = ["built", "context", "declaration", "describe", "read"]
 
 
 def describe(target: Any, options: dict[str, Any], where: str, scope: Mapping[str, Any]) -> list[Fault]:
@@ -79,6 +79,37 @@ def read(
         return None
     again = again and form is not Form.LIVE
     return Spec(form, target, label, where, hooks, options.get("name"), provides, wishes, args, kwargs, again)
+
+
+def built(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any], where: str, defaults: Any
+) -> Spec:
+    """The spec of something to be constructed with these arguments; raises `DeclarationError`."""
+    faults: list[Fault] = []
+    inner = target.func if isinstance(target, functools.partial) else target
+    label = getattr(inner, "__name__", type(inner).__name__)
+    if not isinstance(inner, type) and not inspect.isroutine(inner):
+        raise DeclarationError(Fault(DeclarationError, message(f"cannot create {label} ({short(where)})",
+                why="create takes a class, a factory function or a partial of one",
+                hint="graph.add(obj, stop=...) takes a live object in")))  # fmt: skip
+    given = target.keywords if isinstance(target, functools.partial) else {}
+    known = [parameter.name for parameter in parameters(inner)]
+    for name in known:
+        if name in options and name not in given:
+            faults.append(Fault(DeclarationError, message(f"{name!r} is an option of create and a parameter of {label}",
+                    hint=f"functools.partial({label}, {name}=...) gives it to {label}")))  # fmt: skip
+    for name in kwargs:
+        near = did_you_mean(name, OPTIONS)
+        if near and name not in known and not takes_any_keyword(inner):
+            faults.append(
+                Fault(DeclarationError, message(f"{name!r} is no option, and no parameter of {label}", hint=near))
+            )
+    if faults:
+        raise DeclarationError.of(faults)
+    spec = read(functools.partial(target, *args, **kwargs), options, where, defaults, faults)
+    if spec is None or faults:
+        raise DeclarationError.of(faults)
+    return spec
 
 
 def context(
