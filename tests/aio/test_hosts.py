@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar, Token
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from lifegraph import Graph, resource
 from tests.aio.conftest import Run
-from tests.aio.looping import Gate, Through, eventually, in_thread, turns, wanted, within
+from tests.aio.looping import Gate, Through, eventually, in_thread, passing, turns, wanted, within
 from tests.graph.world import fates
 
 VARIABLE: ContextVar[str] = ContextVar("VARIABLE", default="unset")
@@ -326,6 +327,9 @@ def test_an_anyio_child_that_fails_does_not_spin(run: Run[Any]) -> None:
         await graph.astart()
         fail.set()
         await turns(200)
+        began = time.process_time()
+        await passing(0.3)
+        assert time.process_time() - began < 0.2, "it spins"
         assert [] == log
         assert "running" == graph.state
         report = await within(graph.ateardown())

@@ -21,7 +21,7 @@ from lifegraph import (
 )
 from tests.aio.conftest import Run
 from tests.aio.looping import Gate, Through, eventually, in_thread, passing, turns, within
-from tests.graph.world import fates
+from tests.graph.world import Elsewhere, fates
 
 
 @resource
@@ -428,18 +428,32 @@ def test_needing_what_is_not_up(run: Run[Any]) -> None:
     run(main)
 
 
-def test_an_async_verb_without_a_loop_of_asyncio() -> None:
-    """Awaiting a verb where no loop of asyncio runs raises an error and leaves the graph as it was."""
-    graph = Graph(generator)
-    coroutine = graph.astart()
-    with pytest.raises(RuntimeError):
+@pytest.mark.parametrize("verb", ["astart", "acreate", "aadd", "ateardown"])
+def test_an_async_verb_without_a_loop_of_asyncio(verb: str) -> None:
+    """Awaiting a verb where no loop of asyncio runs (under trio, say) is an error that leaves the graph as it was."""
+    graph = Graph()
+    if verb in ("aadd", "ateardown"):
+        graph.start()
+    state = graph.state
+    match verb:
+        case "astart":
+            graph.add(Hooks)
+            coroutine: Any = graph.astart()
+        case "acreate":
+            coroutine = graph.acreate(generator)
+        case "aadd":
+            coroutine = graph.aadd(generator)
+        case _:
+            graph.create(Hooks)
+            coroutine = graph.ateardown()
+    with pytest.raises((RuntimeError, GraphStateError)):
         coroutine.send(None)
     coroutine.close()
-    graph = Graph(Hooks)
-    with graph:
-        pass
-    assert graph.report is not None
-    assert graph.report.ok
+    assert state == graph.state
+    members = set(graph)
+    Elsewhere(graph.start).result()
+    assert members <= {"Hooks"}
+    assert Elsewhere(graph.teardown).result().ok
 
 
 def test_a_verb_that_waits_for_its_own_resource(run: Run[Any]) -> None:

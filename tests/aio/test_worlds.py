@@ -7,6 +7,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from lifegraph import Graph, StartError, TeardownError, order_only, resource
 from tests.aio.conftest import Run
 from tests.aio.looping import Gate, Through, in_thread, turns, within
-from tests.graph.world import World, fates, raises
+from tests.graph.world import World, fates, raises, until
 
 
 class Recorder:
@@ -830,3 +831,76 @@ def test_base_exceptions_of_async_factories(through: Through) -> None:
     with pytest.raises(StartError) as caught:
         through(Graph(resource(stop=None)(factory)))
     assert isinstance(caught.value.exceptions[0].__cause__, SystemExit)
+
+
+def test_a_graph_inside_an_async_resource(through: Through) -> None:
+    """A resource may open a graph of its own and close it when it is left."""
+    log: list[str] = []
+
+    @resource
+    async def member() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(0)
+        log.append("member left")
+
+    @resource
+    async def inner() -> AsyncIterator[Graph]:
+        async with Graph(member, name="inner") as graph:
+            yield graph
+
+    @resource(depends_on=[inner])
+    class Top:
+        async def stop(self) -> None:
+            log.append("top stopped")
+
+    graph = Graph(Top)
+    assert through(graph, lambda: log.append(graph["inner"].state)).ok
+    assert ["running", "top stopped", "member left"] == log
+
+
+def test_started_in_one_world_and_torn_down_in_the_other() -> None:
+    """A graph started by sync verbs may be torn down by async ones: the hooks run on its private loop, which then ends."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def generator() -> AsyncIterator[int]:
+        loops.append(asyncio.get_running_loop())
+        yield 1
+        loops.append(asyncio.get_running_loop())
+
+    graph = Graph(resource(generator))
+    graph.start()
+
+    async def main() -> None:
+        assert (await within(graph.ateardown())).ok
+        assert asyncio.get_running_loop() not in loops
+
+    asyncio.run(main())
+    assert loops[0] is loops[1]
+    until(loops[0].is_closed)
+
+
+@pytest.mark.parametrize("form", ["generator", "context"])
+def test_sync_forms_on_the_loop_lane(run: Run[Any], form: str) -> None:
+    """With ``lane="loop"`` a sync generator or context manager is entered and left in one task and one Context."""
+
+    async def main() -> None:
+        variable: ContextVar[int] = ContextVar("variable")
+        tasks: list[Any] = []
+
+        def generator() -> Iterator[int]:
+            token = variable.set(1)
+            tasks.append(asyncio.current_task())
+            yield 1
+            tasks.append(asyncio.current_task())
+            variable.reset(token)
+
+        graph = Graph()
+        if form == "generator":
+            graph.add(resource(generator), lane="loop")
+        else:
+            await graph.aenter(contextlib.contextmanager(generator)(), lane="loop")
+        await graph.astart()
+        assert (await graph.ateardown()).ok
+        assert tasks[0] is tasks[1] is not None
+
+    run(main)
