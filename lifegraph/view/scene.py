@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from itertools import islice
 
+from lifegraph.errors import short
 from lifegraph.view.labels import clean, duration, listing, shorten, visible
 from lifegraph.view.palette import LOOKS
 from lifegraph.view.reduction import implied
@@ -77,6 +78,7 @@ class Verdict:
     ok: bool
     seconds: float
     counts: tuple[tuple[str, int], ...]
+    start_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,8 @@ def _verdict(source: Drawable, report: Reported | None) -> Verdict | None:
         return None
     found = Counter(str(report.fates[name]) for name in source.names if name in report.fates)
     counts = [(fate, found.pop(fate)) for fate in LOOKS if fate in found]
-    return Verdict(report.ok, report.seconds, (*counts, *sorted(found.items())))
+    start_failed = bool(getattr(report, "start_failed", False))
+    return Verdict(report.ok, report.seconds, (*counts, *sorted(found.items())), start_failed)
 
 
 def _carries(upper: Node, lower: int, causes: Mapping[int, frozenset[str]]) -> bool:
@@ -191,7 +194,7 @@ def _carries(upper: Node, lower: int, causes: Mapping[int, frozenset[str]]) -> b
 
 def _node(index: int, name: str, where: str, report: Reported | None, attested: frozenset[str]) -> Node:
     title = shorten(visible(name), _LABEL)
-    where = shorten(clean(where), 2 * _LABEL)
+    where = shorten(clean(_near(where)), 2 * _LABEL)
     if report is None or name not in report.fates:
         return Node(index, name, (title,), where)
     fate = str(report.fates[name])
@@ -215,6 +218,13 @@ def _node(index: int, name: str, where: str, report: Reported | None, attested: 
         bool(ended and ended.forced),
         name in attested,
     )
+
+
+def _near(where: str) -> str:
+    try:
+        return short(where)
+    except OSError:  # the working directory is gone, and a picture is drawn all the same
+        return where
 
 
 def _status(fate: str, ended: Ended | None, attested: bool) -> str:

@@ -49,7 +49,7 @@ class Ended(Protocol):
 
 
 class Reported(Protocol):
-    """How a run ended. A sequence of names `attested` is read too where there is one."""
+    """How a run ended. `attested` (a sequence of names) and `start_failed` (a flag) are read too where there are any."""
 
     @property
     def ok(self) -> bool: ...

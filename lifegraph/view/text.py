@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lifegraph.view.labels import cells, clean, counted, duration, fit, listing, shorten, visible
 from lifegraph.view.palette import look
-from lifegraph.view.scene import Edge, Kind, Node, Role, Scene
+from lifegraph.view.scene import Edge, Kind, Node, Role, Scene, Verdict
 
 __all__ = ["to_text"]
 
@@ -126,8 +126,7 @@ def _header(pen: _Pen, drawn: Scene) -> None:
         size = counted(drawn.total, "resource", "resources") if drawn.total else "no resources"
         pieces.append((f": {size}{edges if drawn.focus is None else ''}", ""))
     else:
-        pieces += [(": ", ""), ("ok", "32") if verdict.ok else ("NOT ok", "31")]
-        pieces.append((f" after {duration(verdict.seconds)}: ", ""))
+        pieces += [(": ", ""), *_said(verdict), (f" after {duration(verdict.seconds)}: ", "")]
         counts = [f"{count:,} {look(fate).word or clean(fate)}" for fate, count in verdict.counts]
         pieces.append((", ".join(counts) or "nothing", ""))
     pen.line(*pieces)
@@ -142,6 +141,14 @@ def _header(pen: _Pen, drawn: Scene) -> None:
     poisoned = [node.name for node in drawn.nodes if node.role is Role.CONSEQUENCE]
     if poisoned:
         pen.line(("  poisoned    ", "33"), (listing(poisoned, 8, pen.name), ""))
+
+
+def _said(verdict: Verdict) -> list[tuple[str, str]]:
+    if not verdict.start_failed:
+        return [("ok", "32") if verdict.ok else ("NOT ok", "31")]
+    if verdict.ok:
+        return [("start failed", "31"), ("; ", ""), ("all that was up is released", "32")]
+    return [("start failed, and NOT ok", "31")]
 
 
 def _visits(drawn: Scene, pen: _Pen) -> Iterator[_Visit]:

@@ -52,6 +52,7 @@ class Report:
     fates: Mapping[str, Fate]
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     attested: tuple[str, ...] = ()
+    start_failed: bool = False
 
 
 def graph(uses: Mapping[str, str], orders: Mapping[str, str] | None = None, title: str = "kv") -> Graph:
@@ -135,6 +136,15 @@ def golden(name: str, painted: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(painted, encoding="utf-8", newline="\n")
     assert path.read_text(encoding="utf-8") == painted
+
+
+def rolled_back() -> Report:
+    """The same server, whose database does not start: what was up is released."""
+    down = {"Server": Fate.skipped, "Auth": Fate.skipped, "Db": Fate.skipped}
+    fates = {name: down.get(name, Fate.released) for name in tiers().names}
+    outcomes = {name: Outcome(seconds=0.01) for name, fate in fates.items() if fate is Fate.released}
+    outcomes["Db"] = Outcome(start_error="OSError: no route to db:5432")
+    return Report(True, 0.04, fates, outcomes, start_failed=True)
 
 
 NASTY = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +127,22 @@ def test_poison_without_named_causes_is_believed() -> None:
     fates = {"a": Fate.failed, "b": Fate.poisoned, "c": Fate.poisoned, "d": Fate.released}
     drawn = scene(graph({"a": "b", "b": "c", "c": "", "d": "c"}, {"a": "c"}), Report(False, 1.0, fates))
     assert {"a b", "b c"} == edges(drawn, poison=True)
+
+
+def test_places_are_told_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was declared below the working directory is named without it; all else as it is."""
+    monkeypatch.chdir(tmp_path)
+    where = [str(tmp_path / "deep" / "app.py:7"), "/elsewhere/app.py:8", "app.py:9", ""]
+    source = replace(named(["a", "b", "c", "d"]), where=where)
+    assert ["deep/app.py:7", "/elsewhere/app.py:8", "app.py:9", ""] == [node.where for node in scene(source).nodes]
+
+
+def test_a_working_directory_that_is_gone_spoils_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be said relative to it, places stand as they are."""
+
+    def gone() -> str:
+        raise FileNotFoundError("no working directory")
+
+    monkeypatch.setattr("os.getcwd", gone)
+    [node] = scene(replace(named(["a"]), where=["/srv/app.py:7"])).nodes
+    assert "/srv/app.py:7" == node.where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,19 @@ from hypothesis import strategies as st
 
 from lifegraph.view import scene, to_text
 from lifegraph.view.labels import cells
-from tests.view.samples import NASTY, Fate, Graph, Outcome, Report, golden, graph, named, tiers, tiers_report
+from tests.view.samples import (
+    NASTY,
+    Fate,
+    Graph,
+    Outcome,
+    Report,
+    golden,
+    graph,
+    named,
+    rolled_back,
+    tiers,
+    tiers_report,
+)
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -23,6 +36,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
         ("poisoned.txt", to_text(scene(tiers(), tiers_report()))),
         ("poisoned-ascii-60.txt", to_text(scene(tiers(), tiers_report()), unicode=False, width=60)),
         ("poisoned-color.txt", to_text(scene(tiers(), tiers_report()), color=True)),
+        ("rolled-back.txt", to_text(scene(tiers(), rolled_back()))),
         ("focus-reduced.txt", to_text(scene(tiers(), tiers_report(), reduce=True, focus="PrimaryTier"))),
         ("nasty.txt", to_text(scene(named(NASTY, [(a, a + 1) for a in range(0, len(NASTY) - 1, 2)])))),
     ],
@@ -90,10 +104,19 @@ def test_a_failed_start_is_told() -> None:
     assert "start failed: OSError: x" in to_text(scene(named(["a"]), report))
 
 
+def test_the_first_line_says_that_the_start_failed() -> None:
+    """A clean roll-back is not told as a plain ok; one that left something is told as both."""
+    source = named(["a"])
+    clean = Report(True, 0.1, {"a": Fate.skipped}, start_failed=True)
+    said = "names: start failed; all that was up is released after 0.10 s: 1 skipped\n"
+    assert to_text(scene(source, clean)).startswith(said)
+    held = Report(False, 0.1, {"a": Fate.timed_out}, start_failed=True)
+    assert to_text(scene(source, held)).startswith("names: start failed, and NOT ok after 0.10 s: 1 timed out\n")
+
+
 def test_colours_add_nothing_but_colours() -> None:
     """Without its colour sequences a coloured tree is the plain one."""
-    drawn = scene(tiers(), tiers_report())
-    for width in (None, 50):
+    for drawn, width in product((scene(tiers(), tiers_report()), scene(tiers(), rolled_back())), (None, 50)):
         assert to_text(drawn, width=width) == ANSI.sub("", to_text(drawn, color=True, width=width))
 
 
