@@ -378,9 +378,13 @@ class Graph(view.Drawn):
         return self._life.lives.things[node]
 
 
+_places: dict[tuple[str, int], str] = {}  # one string for each line that adds members
+
+
 def _caller() -> str:
     frame = sys._getframe(2)
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    place = frame.f_code.co_filename, frame.f_lineno
+    return _places.get(place) or _places.setdefault(place, f"{place[0]}:{place[1]}")
 
 
 def _listed(keys: Any) -> Iterable[object]:

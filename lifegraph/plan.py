@@ -77,6 +77,13 @@ class Plan(Drawn):
                     heapq.heappush(ready, dependency)
         return found
 
+    @cached_property
+    def upwards(self) -> Sequence[int]:
+        """All numbers, dependencies first: declared order where that is one already."""
+        size = len(self.names)
+        straight = all(d < node for rows in (self.uses, self.orders) for node in range(size) for d in rows[node])
+        return range(size) if straight else list(reversed(self.sequence))
+
     def dependencies(self, node: int) -> tuple[int, ...]:
         """What resource ``node`` depends on, over both kinds of edges."""
         return self.uses[node] + self.orders[node] if self.orders[node] else self.uses[node]
@@ -159,14 +166,16 @@ class Plan(Drawn):
     def ranks(self, *, up: bool = False) -> list[int]:
         """How urgent each resource is: the longest path of limits (ms) from it down, or up for a start."""
         limits = self.start_limits if up else self.stop_limits
-        ranks = [_weight(limit) for limit in limits]
+        weights = {limit: _weight(limit) for limit in set(limits)}
+        ranks = [weights[limit] for limit in limits]
         if up:
-            for node in self.sequence:
+            for node in reversed(self.upwards):
                 for dependency in self.dependencies(node):
                     ranks[dependency] = max(ranks[dependency], ranks[node] + _weight(limits[dependency]))
         else:
-            for node in reversed(self.sequence):
-                ranks[node] += max((ranks[dependency] for dependency in self.dependencies(node)), default=0)
+            for node in self.upwards:
+                if row := self.dependencies(node):
+                    ranks[node] += max([ranks[dependency] for dependency in row])
         return ranks
 
     def forecast(self, unproven: Iterable[int]) -> bytearray:

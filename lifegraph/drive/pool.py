@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from itertools import count
 from time import monotonic
 from typing import Any, Final
+from weakref import WeakMethod
 
 __all__ = ["Alarms", "Mutex", "Pool", "alarms", "here", "loop_here", "pool"]
 
@@ -93,9 +94,12 @@ class Alarms:
         self.forget()
 
     def at(self, moment: float, ring: Callable[[], None]) -> None:
-        """Call ``ring`` at ``moment`` (seconds, monotonic), from a thread of ours. It must not block."""
+        """Call ``ring``, a method, at ``moment`` (seconds, monotonic), from a thread of ours. It must not block.
+
+        Its object is not kept alive for that.
+        """
         with self._lock:
-            heappush(self._due, (moment, next(self._numbers), ring))
+            heappush(self._due, (moment, next(self._numbers), WeakMethod(ring)))
             first = self._due[0][0] == moment
             asleep, self._awake = not self._awake, True
         if asleep:
@@ -111,7 +115,7 @@ class Alarms:
         """After a fork: nothing is due here."""
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._due: list[tuple[float, int, WeakMethod[Callable[[], None]]]] = []
         self._numbers = count()
         self._awake = False
 
@@ -128,8 +132,8 @@ class Alarms:
                     heappop(self._due)
             if wait > 0:
                 self._wake.wait(min(wait, 3600.0))
-            else:
-                ring()
+            elif (due := ring()) is not None:
+                due()
 
 
 def _nothing() -> None:

@@ -25,6 +25,7 @@ __all__ = ["Driver", "Letter", "acting"]
 
 _BRISK: Final = 20e-6  # seconds: hooks shorter than this on average are not worth a second thread
 _NAP: Final = 0.001  # seconds between two looks whether they still are so short
+_ALONE: Final = 0.0002  # seconds in which a run may end before a second thread is worth its wake-up
 _PROMPT: Final = 0.005  # seconds that a run may take before it needs an alarm
 _INF: Final = float("inf")
 
@@ -66,6 +67,7 @@ class Driver:
         self._wake: Callable[[], None] = self._ring
         self._at_work: dict[int, int] = {}  # number -> thread, of the worker lane
         self._elsewhere: dict[int, int] = {}  # the same, of the other lanes and of what waits in a verb
+        self._solo = True  # the first thread may get it all done before a second would be there
         self._arriving = False
         self._scouting = False
         self._alone = False  # no thread can be started: the caller does it all
@@ -95,7 +97,8 @@ class Driver:
         from . import loop  # noqa: PLC0415 - loads asyncio, which only async users need
 
         waiter = loop.Waiter()
-        self.home, self._watched, self._wake = waiter.loop, True, waiter.wake
+        self.home, self._wake = waiter.loop, waiter.wake
+        self._watched, self._solo = True, False
         cancelled: BaseException | None = None
         shielded = loop.forever_cancelled()
         self._mail.append(self.run.open)
@@ -134,9 +137,13 @@ class Driver:
                 self._serve()
             if self._calls:
                 self._perform_here()
-            elif not self._bell.acquire(timeout=-1 if self._watched or self._alone else _PROMPT):
+            elif self._solo and not self._alone:
+                self._solo = self._bell.acquire(True, _ALONE)
+                if not self._solo and self.run.ready:
+                    self.send(_nothing)  # reading the mail wakes a helper
+            elif not self._bell.acquire(True, -1 if self._watched or self._alone else _PROMPT):
                 self._watched = True
-                self.send(_nothing)  # reading the mail sets the alarm
+                self.send(_nothing)  # and sets the alarm
 
     def _perform_here(self) -> None:
         number = self._calls.popleft()
@@ -182,7 +189,7 @@ class Driver:
     def _turn(self, *, takes: bool) -> int:
         """Read the mail, unless somebody does so now; return what to do next, or -1."""
         number = -1
-        while self._key.acquire(blocking=False):
+        while self._key.acquire(False):
             try:
                 self._read_mail()
                 if takes and number < 0:
@@ -275,7 +282,7 @@ class Driver:
 
     def _helper(self) -> Callable[[], None] | None:
         """How one more thread should come, if one should."""
-        if not self.run.ready or self._arriving or self._alone or len(self._at_work) >= self._workers:
+        if not self.run.ready or self._arriving or self._solo or self._alone or len(self._at_work) >= self._workers:
             return None
         if self._seconds < _BRISK and self._at_work:
             if self._scouting:

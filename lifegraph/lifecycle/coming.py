@@ -74,7 +74,7 @@ class Coming(Ground):
             if faults:
                 raise DeclarationError.of(faults)
             if new and not at_once:
-                if spec.wishes:
+                if spec.wishes and self.model.unresolved:
                     self.model.seal(lenient=True, whole=False)
                 self._adopt(node)
                 return [node]

@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..events import NoteTaken, StartBegan, StartEnded, TeardownBegan, TeardownEnded
 from ..report import Report
-from ..run import Start, Teardown
+from ..run import Phase, Start, Teardown
 from .coming import Coming
 from .ground import State
 
@@ -83,7 +83,8 @@ class Lifecycle(Coming):
         self.lives.reach()
         if awaited:
             self.lives.home = loop_here()
-        plan, nodes = self.freeze(None)
+        plan, nodes = self.freeze([n for n in self.model.nodes() if self.lives.phase(n) is not Phase.UP])
+        self._check_ground(nodes, "start", joins=False)
         self.herald.listen()
         run = Start(plan, nodes, self.lives, graph=self._graph, herald=self.herald)
         driver = Driver(run, self.workers, self._lanes, lambda: self._tell_started(run))
@@ -167,6 +168,8 @@ class Lifecycle(Coming):
             self.herald.tell(NoteTaken(self.title, since, f"torn down as it was declared, with faults: {error}"))
         self.herald.listen()
         plan, nodes = self.freeze(some)
+        if some is not None and len(plan.sequence) < len(plan):  # never: edges are checked as they come in
+            plan, nodes = self.freeze([nodes[node] for node in plan.sequence])
         plan = replace(plan, grace=grace)
         if not self.herald.quiet:
             self.herald.tell(TeardownBegan(self.title, since, len(nodes), grace))

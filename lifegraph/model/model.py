@@ -44,7 +44,7 @@ class Model(Members):
     def append(self, spec: Spec, faults: list[Fault], *, alone: bool) -> int:
         """Take a member in; its edges are yet to be resolved."""
         node = super().append(spec, faults, alone=alone)
-        if spec.wishes or spec.form.constructed:
+        if spec.form.constructed or (spec.wishes and not self._resolve_at_once(node, spec)):
             self._dirty.add(node)
         return node
 
@@ -115,6 +115,11 @@ class Model(Members):
     def path(self, source: int, goal: int) -> list[int]:
         """A path over dependencies from ``source`` to ``goal``, both included; empty when there is none."""
         return knots.path(self.uses, self.orders, source, goal)
+
+    @property
+    def unresolved(self) -> bool:
+        """Whether some member is yet to be resolved."""
+        return bool(self._dirty)
 
     def wants(self, node: int) -> bool:
         """Whether something that this member needs is missing so far."""
@@ -189,6 +194,18 @@ class Model(Members):
         else:
             self._fluid.discard(node)
         return found
+
+    def _resolve_at_once(self, node: int, spec: Spec) -> bool:
+        """The edges of a live object to members by instance or name: nothing added later changes them."""
+        edges: dict[int, bool] = {}
+        for wish in spec.wishes:
+            found = () if isinstance(wish.key, type) else self.find(wish.key)
+            if len(found) != 1 or not found[0] < self.base:
+                return False
+            edges[found[0]] = wish.uses or edges.get(found[0], False)
+        self.uses[node] = tuple(d for d, uses in edges.items() if uses)
+        self.orders[node] = tuple(d for d, uses in edges.items() if not uses)
+        return True
 
     def _drop_provisional(self) -> None:
         if self.base < len(self.specs):

@@ -30,6 +30,7 @@ __all__ = ["Herald", "Run", "hook_of", "is_awaitable"]
 _INF: Final = float("inf")
 _PATIENCE: Final = 5.0  # seconds after which a run says what it waits for, and between two such lines
 _LOW: Final = 0xFFFF_FFFF
+_RUNNING: Final = int(State.RUNNING)
 
 
 class Herald(Protocol):
@@ -73,6 +74,7 @@ class Run(ABC):
         self._herald = herald
         self._awaited: dict[int, Any] = {}  # what a hook returned and its loop is to await
         self._say_at = _INF
+        self.alarm = _INF  # when `tick` is due, at the earliest: `begin` lowers it, and `tick` makes it exact
 
     # What a driver asks ----------------------------------------------------------------------------------
 
@@ -82,6 +84,7 @@ class Run(ABC):
         self._say_at = now + _PATIENCE
         self.walk.open()
         self._sort_out(now)
+        self.alarm = min(self.alarm, self._say_at, self.walk.end)
 
     def take(self, now: float) -> int:
         """The most urgent thing a worker may do, begun now; -1 when there is none."""
@@ -96,8 +99,10 @@ class Run(ABC):
         if self.began[node] >= 0:
             return node in self.walk.acting
         limit = self._limits[node] if self.specs[node].hooks.lane != "caller" else None
-        if not self.walk.begin(node, _INF if limit is None else now + limit):
+        deadline = _INF if limit is None else now + limit
+        if not self.walk.begin(node, deadline):
             return False
+        self.alarm = min(self.alarm, deadline)
         self.began[node] = now - self.opened
         if not self._herald.quiet:
             self._herald.tell(HookBegan(self.plan.title, now, self.name(node), self.hook))
@@ -123,7 +128,8 @@ class Run(ABC):
         self, node: int, failure: Failure | None, now: float, value: object = None, *, awaited: bool = False
     ) -> None:
         """`act` has returned ``value``, or raised. ``awaited``: it was awaited already, if it had to be."""
-        if node not in self.walk.acting:
+        walk = self.walk
+        if walk.states[node] != _RUNNING:
             self._answered_late(node, failure, now, value)
             return
         if failure is None:
@@ -132,15 +138,16 @@ class Run(ABC):
                 return
             self.ended[node] = now - self.opened
             self._succeeded(node)
-            self.walk.done(node)
+            walk.done(node)
         else:
             self.ended[node] = now - self.opened
             self.errors[node] = self._signed(node, failure.error)
             self._failed(node, failure)
-            self.walk.failed(node)
+            walk.failed(node)
         if failure is not None or not self._herald.quiet:
             self._tell_ended(node, failure, now)
-        self._sort_out(now)
+        if walk.go or walk.news or walk.over:
+            self._sort_out(now)
 
     def tick(self, now: float) -> None:
         """Time has passed."""
@@ -154,6 +161,7 @@ class Run(ABC):
             return
         self.walk.tick(now)
         self._sort_out(now)
+        self.alarm = _INF if self.walk.over else min(self.walk.next_deadline, self._say_at)
 
     def halt(self, now: float) -> None:
         """Nothing more begins; what runs may finish."""
@@ -174,17 +182,13 @@ class Run(ABC):
         """A teardown of all was asked for, whose grace ends at ``end``."""
         if end is not None:
             self.walk.end = min(self.walk.end, end)
+            self.alarm = min(self.alarm, end)
         if now >= self.walk.end:
             self.hurry(now)
 
     def interrupt(self, now: float) -> None:
         """The caller was interrupted: be over soon."""
         self.hurry(now)
-
-    @property
-    def alarm(self) -> float:
-        """When `tick` is due."""
-        return min(self.walk.next_deadline, _INF if self.walk.over else self._say_at)
 
     @property
     def over(self) -> bool:

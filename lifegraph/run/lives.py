@@ -28,7 +28,9 @@ class Phase(IntEnum):
     HELD = 6  # a teardown did not release it
 
 
-_ALIVE: Final = frozenset({Phase.MADE, Phase.UP, Phase.HALF, Phase.HUNG, Phase.HELD})
+_ALIVE: Final = bytes(  # by phase: it is up, or may be
+    phase in (Phase.MADE, Phase.UP, Phase.HALF, Phase.HUNG, Phase.HELD) for phase in Phase
+)
 
 
 class Leaving(NamedTuple):
@@ -69,7 +71,7 @@ class Lives:
     def move(self, node: int, phase: Phase) -> None:
         """The life of this member has come to ``phase``."""
         was, self.phases[node] = self.phases[node], phase
-        if (change := (phase in _ALIVE) - (was in _ALIVE)) == 0:
+        if (change := _ALIVE[phase] - _ALIVE[was]) == 0:
             return
         self._alive += change
         if self._alive == change == 1:
@@ -110,11 +112,11 @@ class Lives:
 
     def alive(self) -> list[int]:
         """The members that are up, or may be."""
-        return [node for node, phase in enumerate(self.phases) if phase in _ALIVE]
+        return [node for node, phase in enumerate(self.phases) if _ALIVE[phase]]
 
     def is_alive(self, node: int) -> bool:
         """Whether this member is up, or may be."""
-        return node < len(self.phases) and self.phases[node] in _ALIVE
+        return node < len(self.phases) and bool(_ALIVE[self.phases[node]])
 
     def contents(self) -> Iterator[object]:
         """Every object that must not be finalized."""

@@ -185,8 +185,18 @@ class Start(Run):
             self._keep(node, value)
         super()._answered_late(node, failure, now, value)
 
+    def answer(
+        self, node: int, failure: Failure | None, now: float, value: object = None, *, awaited: bool = False
+    ) -> None:
+        """`act` has returned ``value``, or raised."""
+        super().answer(node, failure, now, value, awaited=awaited)
+        self._tell_watchers()
+
     def _sort_out(self, now: float) -> None:
         super()._sort_out(now)
+        self._tell_watchers()
+
+    def _tell_watchers(self) -> None:
         for watched in list(self._watched):
             if self.over or all(self.walk.state(node).settled for node in watched[0]):
                 self._watched.remove(watched)

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import DeclarationError, Fault, did_you_mean, message, short
 from ..parameters import evaluate, parameters, provided, takes_any_keyword
-from .hooks import faulty_options, hooks_of, left_and_stopped, named_hooks
-from .values import ATTRIBUTE, OPTIONS, Declared, Form, Spec, Wish
+from .hooks import HOOKED, faulty_options, hooks_of, left_and_stopped, named_hooks
+from .values import ATTRIBUTE, OPTIONS, Declared, Form, Spec, Whom, Wish
 
 __all__ = ["built", "context", "declaration", "describe", "read"]
 
@@ -61,9 +61,10 @@ def read(
     if declared is not None:
         options = {**declared.options, **options}
         where = declared.where if form is not Form.LIVE else where
+    whom = Whom(label, where)
     if options:
-        faults += faulty_options(options, f"{label} ({short(where)})")
-        faults += left_and_stopped(form, options, f"{label} ({short(where)})")
+        own = {key: value for key, value in options.items() if key not in HOOKED}
+        faults += faulty_options(own, whom) + left_and_stopped(form, options, whom)
     if len(faults) > found:
         return None
     wishes = _wishes(said, declared.options if declared else {})
@@ -74,7 +75,7 @@ def read(
     if kind is None and not form.leaves and "stop" not in options:  # a function: its product must tell
         kind = provides or object
         by_name = declaration(kind) is not None
-    hooks = hooks_of(kind, live, options, defaults, f"{label} ({short(where)})", faults, declared=by_name)
+    hooks = hooks_of(kind, live, options, defaults, whom, faults, declared=by_name)
     if len(faults) > found:
         return None
     again = again and form is not Form.LIVE

@@ -12,28 +12,31 @@ from weakref import WeakKeyDictionary
 from ..errors import DeclarationError, Fault, did_you_mean, message
 from .values import LANES, OPTIONS, ROLES, Form, Hook, Hooks
 
-__all__ = ["faulty_options", "hooks_of", "is_limit", "left_and_stopped", "named_hooks"]
+__all__ = ["HOOKED", "faulty_options", "hooks_of", "is_limit", "left_and_stopped", "named_hooks"]
 
 _STOPS: Final = ("stop", "shutdown", "close", "aclose")
 _BY_NAME: Final = ("start", "drain", "salvage", "kill", "is_stopped")
 _PLAIN: Final = (str, int, float, type(None))
 _memo: Final[WeakKeyDictionary[type, dict[tuple[Any, ...], Hooks]]] = WeakKeyDictionary()  # of checked hooks, per class
-_CHOICES: Final = frozenset(field.name for field in fields(Hooks)) - {"loops"}
+HOOKED: Final = frozenset(field.name for field in fields(Hooks)) - {"loops"}
 
 
 def hooks_of(
-    kind: type | None, live: Any, options: Mapping[str, Any], defaults: Mapping[str, Any], whom: str,
+    kind: type | None, live: Any, options: Mapping[str, Any], defaults: Mapping[str, Any], whom: object,
     faults: list[Fault], *, declared: bool,
 ) -> Hooks:  # fmt: skip
     """The hooks of a resource of class ``kind`` (None: unknown), of which ``live`` may be the object.
 
     Found by name where the class is ``declared``; else the stop must be said. Faults are added to ``faults``.
     """
-    options = {name: value for name, value in options.items() if name in _CHOICES}
+    options = {name: value for name, value in options.items() if name in HOOKED}
     key = (declared, *options.items(), *defaults.items())
     plain = all(isinstance(value, _PLAIN) for value in (*options.values(), *defaults.values()))
     if plain and kind is not None and (known := _memo.setdefault(kind, {}).get(key)) is not None:
         return known
+    if wrong := faulty_options(options, whom):
+        faults += wrong
+        return Hooks()
     chosen, found = {**defaults, **options}, len(faults)
     if kind is not None:
         if declared:
@@ -53,7 +56,7 @@ def hooks_of(
     return hooks
 
 
-def left_and_stopped(form: Form, options: Mapping[str, Any], whom: str) -> list[Fault]:
+def left_and_stopped(form: Form, options: Mapping[str, Any], whom: object) -> list[Fault]:
     """The fault of saying a stop for what is stopped by leaving it."""
     if not form.leaves or options.get("stop") is None:
         return []
@@ -61,7 +64,7 @@ def left_and_stopped(form: Form, options: Mapping[str, Any], whom: str) -> list[
             hint="leaving it is its stop: leave stop= out"))]  # fmt: skip
 
 
-def _unsaid_stop(kind: type, whom: str) -> Fault:
+def _unsaid_stop(kind: type, whom: object) -> Fault:
     likely = [n for n in (*_STOPS, "disconnect", "terminate", "join", "release", "__exit__") if hasattr(kind, n)]
     says = " or ".join(f'stop="{name}"' for name in likely) or "stop=lambda it: ..."
     return Fault(DeclarationError, message(f"{whom} is adopted without a word on how to stop it",
@@ -69,7 +72,7 @@ def _unsaid_stop(kind: type, whom: str) -> Fault:
             hint=f"say {says}, or stop=None for nothing to stop; or decorate the class with @resource"))  # fmt: skip
 
 
-def faulty_options(options: Mapping[str, Any], whom: str) -> list[Fault]:
+def faulty_options(options: Mapping[str, Any], whom: object) -> list[Fault]:
     """What is wrong with options by themselves."""
     faults = []
     for key, value in options.items():
@@ -99,7 +102,7 @@ def is_limit(value: object) -> bool:
     return value is None or (number and not math.isnan(value) and value >= 0)  # type: ignore[arg-type,operator]  # number
 
 
-def named_hooks(kind: type, options: dict[str, Any], whom: str, faults: list[Fault], live: Any = None) -> None:
+def named_hooks(kind: type, options: dict[str, Any], whom: object, faults: list[Fault], live: Any = None) -> None:
     """Fill in the hooks that ``kind`` has by name, and check them and those that were said."""
     chosen = dict(options)
     for name in _BY_NAME:
@@ -116,7 +119,7 @@ def named_hooks(kind: type, options: dict[str, Any], whom: str, faults: list[Fau
     options.update({key: chosen[key] for key in ROLES if key in chosen})
 
 
-def _check_hooks(kind: type, options: Mapping[str, Any], whom: str, faults: list[Fault], live: Any) -> None:
+def _check_hooks(kind: type, options: Mapping[str, Any], whom: object, faults: list[Fault], live: Any) -> None:
     for role in ROLES:
         hook = options.get(role)
         if hook is None:

@@ -7,7 +7,22 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeAlias, TypedDict
 
-__all__ = ["ATTRIBUTE", "LANES", "OPTIONS", "ROLES", "Declared", "Form", "Hook", "Hooks", "Options", "Spec", "Wish"]
+from ..errors import short
+
+__all__ = [
+    "ATTRIBUTE",
+    "LANES",
+    "OPTIONS",
+    "ROLES",
+    "Declared",
+    "Form",
+    "Hook",
+    "Hooks",
+    "Options",
+    "Spec",
+    "Whom",
+    "Wish",
+]
 
 ATTRIBUTE: Final = "__lifegraph__"
 LANES: Final = ("worker", "dedicated", "caller", "loop")
@@ -39,6 +54,19 @@ class Options(TypedDict, total=False):
 
 
 OPTIONS: Final = tuple(Options.__annotations__)
+
+
+class Whom:
+    """A resource as messages say it, worked out only when one is written."""
+
+    __slots__ = ("_label", "_where")
+
+    def __init__(self, label: str, where: str) -> None:
+        self._label = label
+        self._where = where
+
+    def __str__(self) -> str:
+        return f"{self._label} ({short(self._where)})"
 
 
 class Form(Enum):
