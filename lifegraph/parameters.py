@@ -142,14 +142,16 @@ class _Names(dict[str, Any]):
 
     def __init__(self, target: Any, members: Mapping[str, type]) -> None:
         super().__init__()
-        function = inspect.unwrap(vars(target).get("__init__", target) if isinstance(target, type) else target)
-        module = sys.modules.get(getattr(target, "__module__", ""), None)
+        kinds = target.__mro__[:-1] if isinstance(target, type) else ()
+        made = next((vars(kind)["__init__"] for kind in kinds if "__init__" in vars(kind)), target)
+        function = inspect.unwrap(made)
+        modules = [sys.modules.get(getattr(owner, "__module__", "")) for owner in kinds or (target,)]
         cells = zip(_free(function), getattr(function, "__closure__", None) or (), strict=False)
-        self._scopes = (
+        self._scopes: tuple[Mapping[str, Any], ...] = (
             dict(_contents(cells)),
             getattr(function, "__globals__", {}),
-            vars(module) if module else {},
-            vars(target) if isinstance(target, type) else {},
+            *(vars(kind) for kind in kinds),
+            *(vars(module) for module in modules if module is not None),
             vars(builtins),
             members,
         )
