@@ -78,7 +78,7 @@ class Verdict:
     ok: bool
     seconds: float
     counts: tuple[tuple[str, int], ...]
-    start_failed: bool = False
+    start: str = ""  # "failed" or "called off", where it did not come to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,15 @@ def _verdict(source: Drawable, report: Reported | None) -> Verdict | None:
         return None
     found = Counter(str(report.fates[name]) for name in source.names if name in report.fates)
     counts = [(fate, found.pop(fate)) for fate in LOOKS if fate in found]
-    start_failed = bool(getattr(report, "start_failed", False))
-    return Verdict(report.ok, report.seconds, (*counts, *sorted(found.items())), start_failed)
+    return Verdict(report.ok, report.seconds, (*counts, *sorted(found.items())), _start(source, report))
+
+
+def _start(source: Drawable, report: Reported) -> str:
+    """How the start ended, if not well."""
+    if not getattr(report, "start_failed", False):
+        return ""
+    outcomes = (report.outcomes[name] for name in source.names if name in report.outcomes)
+    return "failed" if any(outcome.start_error is not None for outcome in outcomes) else "called off"
 
 
 def _carries(upper: Node, lower: int, causes: Mapping[int, frozenset[str]]) -> bool:

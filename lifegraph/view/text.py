@@ -144,11 +144,12 @@ def _header(pen: _Pen, drawn: Scene) -> None:
 
 
 def _said(verdict: Verdict) -> list[tuple[str, str]]:
-    if not verdict.start_failed:
+    if not verdict.start:
         return [("ok", "32") if verdict.ok else ("NOT ok", "31")]
+    start = (f"start {verdict.start}", "31" if verdict.start == "failed" else "")
     if verdict.ok:
-        return [("start failed", "31"), ("; ", ""), ("all that was up is released", "32")]
-    return [("start failed, and NOT ok", "31")]
+        return [start, ("; ", ""), ("all that was up is released", "32")]
+    return [start, (", and ", ""), ("NOT ok", "31")]
 
 
 def _visits(drawn: Scene, pen: _Pen) -> Iterator[_Visit]:

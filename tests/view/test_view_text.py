@@ -104,14 +104,15 @@ def test_a_failed_start_is_told() -> None:
     assert "start failed: OSError: x" in to_text(scene(named(["a"]), report))
 
 
-def test_the_first_line_says_that_the_start_failed() -> None:
+@pytest.mark.parametrize(("error", "said"), [("OSError: x", "start failed"), (None, "start called off")])
+def test_the_first_line_says_that_the_start_did_not_end_well(error: str | None, said: str) -> None:
     """A clean roll-back is not told as a plain ok; one that left something is told as both."""
-    source = named(["a"])
-    clean = Report(True, 0.1, {"a": Fate.skipped}, start_failed=True)
-    said = "names: start failed; all that was up is released after 0.10 s: 1 skipped\n"
-    assert to_text(scene(source, clean)).startswith(said)
-    held = Report(False, 0.1, {"a": Fate.timed_out}, start_failed=True)
-    assert to_text(scene(source, held)).startswith("names: start failed, and NOT ok after 0.10 s: 1 timed out\n")
+    source, outcomes = named(["a"]), {"a": Outcome(start_error=error)}
+    clean = Report(True, 0.1, {"a": Fate.skipped}, outcomes, start_failed=True)
+    line = f"names: {said}; all that was up is released after 0.10 s: 1 skipped\n"
+    assert to_text(scene(source, clean)).startswith(line)
+    held = Report(False, 0.1, {"a": Fate.timed_out}, outcomes, start_failed=True)
+    assert to_text(scene(source, held)).startswith(f"names: {said}, and NOT ok after 0.10 s: 1 timed out\n")
 
 
 def test_colours_add_nothing_but_colours() -> None:
