@@ -21,7 +21,7 @@ from .view import View
 
 SMALLEST_BLOCK = 64 << 10
 BLOCKS = 256
-HANG_LIMIT = 2.0
+HANG_LIMIT = 4.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,10 @@ LARGEST_REGION = 1 << 40
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code: 0 all released, 1 the traffic failed, 2 wrong use or a failed start, 3 something was not released."""
+    """Exit code: 0 all released, 1 the traffic failed, 2 wrong use or a failed start, 3 something was not released.
+
+    Where something is not released, the process ends in here.
+    """
     parser = _parser()
     options = parser.parse_intermixed_args(arguments)
     verb = {"run": _run, "plan": _plan, "explain": _explain}[options.verb]

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from lifegraph import Graph, Report, StartError, TeardownError
+from lifegraph import Graph, Report
 
 from .assembly import Settings, assemble
 from .directory import Directory
@@ -46,39 +46,28 @@ class Demo:
         self._seen: _Seen | None = None
 
     def run(self) -> int:
-        """The exit code. Does not return while something is held: then the process ends here.
+        """The exit code of `Graph.run`. Does not return while something is held: then the process ends here.
 
-        What is held must stay so to the very end, so nothing may be finalized any more.
+        What is held must stay so to the very end, so nothing may be finalized any more. The graph would leave by itself,
+        were it not that what is held is looked at first.
         """
         graph = assemble(self._settings)
-        code = self._up_and_down(graph)
+        code = graph.run(self.main, hard_exit=False)
         report = graph.report
         if report is None:
             return code
-        code = report.exit_code or code
-        self._show(report)
+        self._show(report, code)
         if not report.ok:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
         return code
 
-    def _up_and_down(self, graph: Graph) -> int:
-        """0, or 1 where the traffic failed; what became of the resources is in the graph's report."""
-        try:
-            with graph:
-                self.main(graph)
-        except (StartError, TeardownError):
-            return 0  # each of them is in the report
-        except KeyboardInterrupt:
-            print("interrupted", flush=True)
-        except (WrongBytes, TimeoutError) as error:
-            print(f"the traffic failed: {error}", file=sys.stderr)
-            return 1
-        return 0
-
     def main(self, graph: Graph) -> None:
-        """Serve the prompts, let the tiers finish, and take the checksum that must still hold if anything is held."""
+        """Serve the prompts, let the tiers finish, and take the checksum that must still hold if anything is held.
+
+        A signal ends it anywhere, by a KeyboardInterrupt. Exits with 1 where the traffic fails.
+        """
         seen = self._seen = _Seen(
             mapping=graph[Mapping],
             directory=graph[Directory],
@@ -90,16 +79,20 @@ class Demo:
         print(f"region    {show_size(region.size)}, {graph[Registration].how}")
         for note in region.notes:
             print(f"note      {note}")
-        with progress("prompts", WORKLOAD.prompts) as told:
-            seen.engine.serve(prompts(WORKLOAD), told)
+        try:
+            with progress("prompts", WORKLOAD.prompts) as told:
+                seen.engine.serve(prompts(WORKLOAD), told)
+        except (WrongBytes, TimeoutError) as error:
+            sys.exit(f"the traffic failed: {error}")
         seen.manager.flush(SETTLE_SECONDS)
         seen.checksum = region.checksum()
 
-    def _show(self, report: Report) -> None:
+    def _show(self, report: Report, code: int) -> None:
         seen = self._seen
         if seen is not None:
             _show_traffic(seen)
-        print(report.to_text(), file=sys.stdout if report.exit_code == 0 else sys.stderr)
+        if report.ok:  # else `Graph.run` has said it
+            print(report.to_text(), file=sys.stderr if code else sys.stdout)
         self._report_path.write_text(report.to_json())
         print(f"report    {self._report_path}")
         if seen is None:

@@ -37,6 +37,7 @@ class _StuckRead(Job):
 
     def carry_out(self, view: View) -> list[bool]:
         reading, self._writing = os.pipe()
+        print(f"injected  {threading.current_thread().name}: a read into the region that never returns", flush=True)
         self.begun.set()
         return [os.readv(reading, [view.block(0)]) > 0]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.kv_offload.assembly import HANG_LIMIT
 from lifegraph import Fate, Report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,20 +140,94 @@ def test_both_faults_at_once_are_both_named(demo):
     assert {"disk", "peer"} == set(run.report.outcomes["mapping"].causes)
 
 
-def test_ctrl_c_ends_the_run_and_releases_everything(tmp_path):
-    """The signal ends the serving, and the teardown is the ordinary one."""
-    command = [sys.executable, "-u", "-m", "examples.kv_offload", "--report", str(tmp_path / "report.json")]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
-    ) as process:
-        assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], 60)
-        assert ready
-        assert process.stdout.readline().startswith(b"region")
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert (0, b"") == (process.returncode, err)
-    assert Report.from_json((tmp_path / "report.json").read_text()).ok
+class Going:
+    """A run of the demo that goes on meanwhile. Temporary directories are made in `scratch`."""
+
+    def __init__(self, path, *arguments):
+        self.report_path = path / "report.json"
+        self.scratch = path / "scratch"
+        self.scratch.mkdir()
+        command = [sys.executable, "-u", "-m", "examples.kv_offload", *arguments, "--report", str(self.report_path)]
+        environ = {**os.environ, "TMPDIR": str(self.scratch)}
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ, process_group=0
+        )
+        assert self.process.stdout is not None
+        self.stdout = self.process.stdout
+        os.set_blocking(self.stdout.fileno(), False)
+        self.out = b""
+
+    def hears(self, beginning):
+        """Wait until it says a line with that beginning."""
+        end = time.monotonic() + 60
+        while not re.search(rf"^{beginning}.*\n", self.out.decode(), re.MULTILINE):
+            ready, _, _ = select.select([self.stdout], [], [], max(0, end - time.monotonic()))
+            more = os.read(self.stdout.fileno(), 1 << 16) if ready else b""
+            assert more, f"never said {beginning!r}: {self.out.decode()}"
+            self.out += more
+
+    def over(self):
+        """Wait for its end: the exit code, and what it said on stderr."""
+        os.set_blocking(self.stdout.fileno(), True)
+        out, err = self.process.communicate(timeout=60)
+        self.out += out
+        return self.process.returncode, err.decode()
+
+    @property
+    def report(self):
+        return Report.from_json(self.report_path.read_text())
+
+
+@pytest.fixture
+def going(tmp_path):
+    """Begins a run of the demo, which is killed after the test."""
+    runs = []
+
+    def begin(*arguments):
+        runs.append(Going(tmp_path, *arguments))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.process.kill()
+        run.process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_traffic_releases_everything(going, number):
+    """The serving ends, the teardown is the ordinary one, and no temporary directory is left: exit 0."""
+    run = going()
+    run.hears("prompts 50/200")
+    run.process.send_signal(number)
+    assert (0, "") == run.over()
+    assert EVERYTHING == set(run.report.released)
+    assert b"prompts 200/200" not in run.out
+    assert b"unmapped" in run.out
+    assert [] == list(run.scratch.iterdir())
+
+
+def test_a_second_signal_does_not_wait_for_a_tier_that_hangs(going, tmp_path):
+    """The second SIGTERM gives the hung stop up at once: exit 3, with all that it may still use held."""
+    run = going("--hang", "disk", "--size", "16M", "--dir", str(tmp_path / "kv"))
+    run.hears("region")
+    run.process.send_signal(signal.SIGTERM)
+    run.hears("injected")
+    run.process.send_signal(signal.SIGTERM)
+    began = time.monotonic()
+    code, err = run.over()
+    assert 3 == code
+    assert time.monotonic() - began < HANG_LIMIT
+    assert "disk" in run.report.timed_out
+    assert MEMORY | {"view(disk)", "directory"} <= set(run.report.poisoned)
+    assert "given up" in run.report.outcomes["disk"].error
+    assert re.search(r"was hurried; not released: .*disk", err)
+    assert b"still mapped rw-p" in run.out
+
+
+def test_a_failed_start_is_not_told_as_a_good_end(demo):
+    """The first line of the tree says that the start failed, and that nothing is held."""
+    run = demo("--fail", "disk:start")
+    assert "kv_offload: start failed; all that was up is released after" in run.err
 
 
 def low_limit():
