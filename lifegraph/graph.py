@@ -142,14 +142,18 @@ class Graph(view.Drawn):
         spec = self._built(target, args, kwargs, _caller())
         return self._made(await on_loop(self._life.admit(spec, "create", at_once=True, awaited=True)))
 
-    def enter(self, cm: AbstractContextManager[T, Any], **options: Unpack[Options]) -> T:
+    @overload
+    def enter(self, cm: AbstractContextManager[T, Any], **options: Unpack[Options]) -> T: ...
+    @overload
+    def enter(self, cm: AbstractAsyncContextManager[T, Any], **options: Unpack[Options]) -> T: ...
+    def enter(self, cm: Any, **options: Unpack[Options]) -> Any:
         """Adopt a context manager: enter it now, and return its value. Leaving it is its stop.
 
         It is left with the outcome of the *body*, never with a sibling's error; a true return suppresses
         nothing. Raises as `create` does.
         """
         spec = context(cm, options, _caller(), self._life.model.defaults)
-        return self._made(on_thread(self._life.admit(spec, "enter", at_once=True)))  # type: ignore[no-any-return]  # entered
+        return self._made(on_thread(self._life.admit(spec, "enter", at_once=True)))
 
     @overload
     async def aenter(self, cm: AbstractAsyncContextManager[T, Any], **options: Unpack[Options]) -> T: ...

@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -20,6 +21,8 @@ from .errors import GraphStateError
 __all__ = ["Signals"]
 
 _OURS: Final = str(Path(__file__).parent)
+_END: Final = b"\0"
+_HANDLED: Final = b"\xff"  # no signal has this number
 _NUDGE: Final = 0.005  # seconds between two attempts to end a body that was just inside this library
 
 _installed: list[Signals] = []
@@ -32,15 +35,16 @@ class Signals:
         self.number: int | None = None  # of the first signal
         self.at: float | None = None  # when it came, seconds on the monotonic clock
         self._title = title
-        self._first = first
-        self._second = second
-        self._count = 0
+        self._steps = (first, second)
+        self._handled = 0  # signals that Python has handled; the main thread may be deep in C and handle none
         self._in_body = False
         self._end_wanted = False
-        self._nudged = 0
+        self._nudges = 0  # SIGINTs of our own that are still to be handled
+        self._nudge_bytes = 0  # and to be read
         self._body_over = threading.Event()
         self._main = threading.main_thread().ident or 0
         self._before: dict[int, Any] = {}
+        self._wakeup_before = -1
         self._pipe: tuple[int, int] | None = None
 
     def install(self) -> None:
@@ -58,17 +62,16 @@ class Signals:
             if before is not signal.SIG_IGN:
                 self._before[number] = before
                 signal.signal(number, self._handle)
+        self._wakeup_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         _installed.append(self)
 
     def restore(self) -> None:
         """Give the signals back to whoever had them."""
-        for number, before in self._before.items():
-            signal.signal(number, before if before is not None else signal.SIG_DFL)
-        self._before.clear()
+        self._give_back()
         if self in _installed:
             _installed.remove(self)
         if self._pipe is not None:
-            os.write(self._pipe[1], b"\0")
+            os.write(self._pipe[1], _END)
             os.close(self._pipe[1])
             self._pipe = None
 
@@ -84,40 +87,65 @@ class Signals:
         """Have KeyboardInterrupt raised in the body, if it still runs. From any thread; does not wait for it."""
         self._end_wanted = True
         while not self._body_over.is_set() and self._in_body:
-            self._nudged += 1
+            self._nudges += 1
+            self._nudge_bytes += 1
             signal.pthread_kill(self._main, signal.SIGINT)
             self._body_over.wait(_NUDGE)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._nudged and number == signal.SIGINT:
-            self._nudged -= 1
+        if self._nudges and number == signal.SIGINT:
+            self._nudges -= 1
         else:
-            self._count += 1
-            if self._count >= 3:
+            self._handled += 1
+            if self._handled >= len(self._steps) + 1:
                 os._exit(128 + number)
-            if self._count == 1:
-                self.number, self.at, self._end_wanted = number, monotonic(), True
+            self._came(number)
             if self._pipe is not None:
-                os.write(self._pipe[1], bytes((number,)))
+                os.write(self._pipe[1], _HANDLED)
         if self._in_body and self._end_wanted and not _is_ours(frame):
             self._in_body = False
             raise KeyboardInterrupt
 
+    def _came(self, number: int) -> None:
+        if self.number is None:
+            self.number, self.at, self._end_wanted = number, monotonic(), True
+
     def _listen(self, pipe: int) -> None:
-        told = 0
-        while os.read(pipe, 1) not in (b"", b"\0"):
-            told += 1
-            if told == 1:
-                self._first()
-            elif told == 2:
-                self._second()
+        """Count what came: by the bytes that C wrote, or by those of our handler, whichever knows of more."""
+        raw = handled = told = 0
+        while (byte := os.read(pipe, 1)) not in (b"", _END):
+            if byte == _HANDLED:
+                handled += 1
+            elif self._nudge_bytes and byte[0] == signal.SIGINT:
+                self._nudge_bytes -= 1
+            else:
+                self._pass_on(byte)
+                if byte[0] in self._before:
+                    raw += 1
+                    self._came(byte[0])
+            while told < max(raw, handled):
+                told += 1
+                if told > len(self._steps):
+                    os._exit(128 + (byte[0] if byte != _HANDLED else self.number or 0))
+                self._steps[told - 1]()
         os.close(pipe)
 
-    def forked(self) -> None:
-        """In a child: give the signals back, and leave the pipe to the parent."""
+    def _pass_on(self, byte: bytes) -> None:
+        """Whoever had the wake-up descriptor before, most likely a loop, is woken still."""
+        if self._wakeup_before >= 0:
+            with suppress(OSError):
+                os.write(self._wakeup_before, byte)
+
+    def _give_back(self) -> None:
         for number, before in self._before.items():
             signal.signal(number, before if before is not None else signal.SIG_DFL)
         self._before.clear()
+        with suppress(ValueError, OSError):
+            signal.set_wakeup_fd(self._wakeup_before)
+
+    def forked(self) -> None:
+        """In a child: give the signals back, and leave the pipe to the parent."""
+        self._give_back()
         self._in_body = False
         if self._pipe is not None:
             os.close(self._pipe[0])

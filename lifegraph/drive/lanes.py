@@ -72,7 +72,13 @@ class Lanes:
                 loop = self._private.loop
             self._lives.loops[member] = loop
             name = self._lives.model.names[member]
-            host = self._lives.hosts[member] = Host(loop, base.copy(), name, self._lives.notes.append)
+            host = self._lives.hosts[member] = Host(
+                loop,
+                base.copy(),
+                name,
+                self._lives.notes.append,
+                ours=self._private is not None and loop is self._private.loop,
+            )
         return host
 
     def where(self, member: int) -> str | None:

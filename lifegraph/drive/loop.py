@@ -77,9 +77,10 @@ class Host:
     """The host task of one resource, on one loop, with one context. `do` is safe from any thread."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, context: Context, name: str, note: Callable[[str], None]
+        self, loop: asyncio.AbstractEventLoop, context: Context, name: str, note: Callable[[str], None], *, ours: bool
     ) -> None:
         self.loop = loop
+        self._ours = ours  # a private loop, which runs until we end it
         self.doing: Any = None  # the awaitable at which it is
         self._context = context
         self._name = name
@@ -96,7 +97,7 @@ class Host:
         if loop_here() is self.loop:
             self._go_on()
             return
-        if self.loop.is_closed() or not self.loop.is_running():
+        if self.loop.is_closed() or not (self._ours or self.loop.is_running()):
             self._jobs.remove(job)
             state = "closed" if self.loop.is_closed() else "not running"
             raise HookError(f"the event loop on which {self._name} lives is {state}, so no hook can run there")
@@ -190,7 +191,7 @@ def without_hooks(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, An
     thrown: BaseException | None = None
     while True:
         hooks = sys.get_asyncgen_hooks()
-        sys.set_asyncgen_hooks(None, None)
+        sys.set_asyncgen_hooks(None, hooks.finalizer)  # what a hook drops is still closed by its loop
         try:
             due = coroutine.send(got) if thrown is None else coroutine.throw(thrown)
         except StopIteration as end:

@@ -140,6 +140,9 @@ class Ground:
 
     def check_world(self, verb: str, specs: Iterable[Spec], *, awaited: bool) -> None:
         """A sync verb must not block the loop it is called on, and an async one has no thread to lend to hooks."""
+        if awaited and loop_here() is None:
+            raise GraphStateError(message(f"cannot a{verb} graph {self.title!r}: no asyncio event loop runs here",
+                hint=f"graph.{verb}(), which needs none; trio is not supported"))  # fmt: skip
         if awaited or (self._start is not None and self._start[1].home is not None and self.state is State.STARTING):
             if lent := [spec.label for spec in specs if spec.hooks.lane == "caller"]:
                 raise GraphStateError(message(f"cannot a{verb} graph {self.title!r}: {lent[0]} is on the caller's lane",

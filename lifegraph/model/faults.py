@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
 
-from ..errors import AmbiguousDependencyError, DeclarationError, Fault, MissingDependencyError, did_you_mean, message
+from ..errors import (
+    AmbiguousDependencyError,
+    CycleError,
+    DeclarationError,
+    Fault,
+    MissingDependencyError,
+    did_you_mean,
+    message,
+    short,
+)
 
-__all__ = ["ambiguous", "called", "missing", "unfilled"]
+__all__ = ["ambiguous", "called", "cycle", "missing", "unfilled"]
+
+_SHOWN: Final = 20  # names of a cycle that are shown
 
 
 def missing(asker: str, key: object, title: str, names: Sequence[str], parameter: str | None = None) -> Fault:
@@ -37,6 +50,19 @@ def unfilled(whom: str, label: str, parameter: str) -> Fault:
     cure = f"functools.partial({label}, {parameter}=...), or graph.create({label}, {parameter}=...)"
     headline = f"{whom} needs an argument for {parameter!r}"
     return Fault(DeclarationError, message(headline, why="no resource of the graph can fill it", hint=cure))
+
+
+def cycle(ring: Sequence[str], where: Sequence[str]) -> Fault:
+    """A circle of dependencies, its first name said again at its end; ``where`` each edge was declared."""
+    names = list(ring)
+    edges = [f"{a} -> {b}  ({short(place)})" for (a, b), place in zip(pairwise(ring), where, strict=True)]
+    if len(names) > _SHOWN:
+        left_out = f"... {len(names) - _SHOWN} more ..."
+        names = [*names[: _SHOWN // 2], left_out, *names[-_SHOWN // 2 :]]
+        edges = [*edges[: _SHOWN // 2], left_out, *edges[-_SHOWN // 2 :]]
+    why = "each waits for the next to have stopped, so none could stop first"
+    cure = "drop one of these edges, or split a resource in two"
+    return Fault(CycleError, message(f"cycle: {' -> '.join(names)}", edges=edges, why=why, hint=cure))
 
 
 def called(key: object) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..errors import CycleError, DeclarationError, Fault, message, short
+from ..errors import DeclarationError, Fault
 from ..plan import Plan
 from ..spec import Spec, declaration, read
+from . import faults as say
 from . import knots
 from .members import Members
 from .resolving import Filling, Resolution
@@ -215,18 +216,8 @@ class Model(Members):
     def _cycle(self, nodes: list[int], places: Mapping[tuple[int, int], str]) -> Fault:
         first = nodes.index(min(nodes))
         ring = [*nodes[first:], *nodes[:first], nodes[first]]
-        names = [self.names[node] for node in ring]
-        lines = [
-            f"{self.names[a]} -> {self.names[b]}  ({short(places.get((a, b)) or self._edge_where(a, b))})"
-            for a, b in pairwise(ring)
-        ]
-        if len(names) > 20:
-            left_out = len(names) - 20
-            names = [*names[:10], f"... {left_out} more ...", *names[-10:]]
-            lines = [*lines[:10], f"... {left_out} more ...", *lines[-10:]]
-        return Fault(CycleError, message(f"cycle: {' -> '.join(names)}", edges=lines,
-            why="each waits for the next to have stopped, so none could stop first",
-            hint="drop one of these edges, or split a resource in two"))  # fmt: skip
+        where = [places.get(edge) or self._edge_where(*edge) for edge in pairwise(ring)]
+        return say.cycle([self.names[node] for node in ring], where)
 
     def _edge_where(self, dependent: int, dependency: int) -> str:
         if declared := self._declared.get(dependent, {}).get(dependency):
