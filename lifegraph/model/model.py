@@ -216,10 +216,6 @@ class Model(Members):
     def _cycle(self, nodes: list[int], places: Mapping[tuple[int, int], str]) -> Fault:
         first = nodes.index(min(nodes))
         ring = [*nodes[first:], *nodes[:first], nodes[first]]
-        where = [places.get(edge) or self._edge_where(*edge) for edge in pairwise(ring)]
+        declared = [self._declared.get(a, {}).get(b, (True, self.spec(a).where))[1] for a, b in pairwise(ring)]
+        where = [places.get(edge, place) for edge, place in zip(pairwise(ring), declared, strict=True)]
         return say.cycle([self.names[node] for node in ring], where)
-
-    def _edge_where(self, dependent: int, dependency: int) -> str:
-        if declared := self._declared.get(dependent, {}).get(dependency):
-            return declared[1]
-        return self.spec(dependent).where
