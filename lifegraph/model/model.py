@@ -178,8 +178,7 @@ class Model(Members):
     # Inside ----------------------------------------------------------------------------------------------
 
     def _resolve(self, node: int) -> Resolution:
-        found = Resolution(self, node)
-        built = node in self._built
+        found, built = Resolution(self, node), node in self._built
         found.resolve(self.spec(node), built=built)
         for dependency, (uses, _) in self._declared.get(node, {}).items():
             found.edges[dependency] = uses
@@ -216,6 +215,6 @@ class Model(Members):
     def _cycle(self, nodes: list[int], places: Mapping[tuple[int, int], str]) -> Fault:
         first = nodes.index(min(nodes))
         ring = [*nodes[first:], *nodes[:first], nodes[first]]
-        declared = [self._declared.get(a, {}).get(b, (True, self.spec(a).where))[1] for a, b in pairwise(ring)]
-        where = [places.get(edge, place) for edge, place in zip(pairwise(ring), declared, strict=True)]
+        said = [self._declared.get(a, {}).get(b, (True, self.spec(a).where))[1] for a, b in pairwise(ring)]
+        where = [places.get(edge, place) for edge, place in zip(pairwise(ring), said, strict=True)]
         return say.cycle([self.names[node] for node in ring], where)
