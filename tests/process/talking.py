@@ -18,7 +18,7 @@ import pytest
 
 from tests.conftest import Child
 
-PATIENCE = 25.0
+PATIENCE = 15.0
 """Seconds after which a child that says nothing, or does not end, fails its test."""
 
 PRELUDE = """
@@ -59,6 +59,17 @@ def raises(error):
     return hook
 """
 """What the programs have in common."""
+
+
+def pace(pid: int) -> None:
+    """Wait until no signal is pending for the process: two of one kind, at once, become one."""
+    end = time.monotonic() + PATIENCE
+    mask = sum(1 << (number - 1) for number in (signal.SIGTERM, signal.SIGINT))
+    while time.monotonic() < end:
+        status = Path(f"/proc/{pid}/status").read_text()
+        pending = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
+        if not any(each & mask for each in pending):
+            return
 
 
 class Talk:
@@ -125,19 +136,25 @@ class Talk:
         self._said.seek(0)
         return self._said.read().decode(errors="replace")
 
-    def hears(self, line: str) -> list[str]:
-        """Wait until the child says ``line``; all that it has said since the last time, with it."""
+    def hears(self, *lines: str) -> None:
+        """Wait until the child has said all these ``lines``, in any order, since the last time."""
         end = time.monotonic() + PATIENCE
-        while True:
-            new: list[str] = []
-            while b"\n" in self._rest:
+        wanted = set(lines)
+        while wanted:
+            while b"\n" in self._rest and wanted:
                 first, self._rest = self._rest.split(b"\n", 1)
-                new.append(first.decode())
-                self.lines.append(new[-1])
-                if new[-1] == line:
-                    return new
-            if self._ended or not self._more(end):
-                self.fail(f"never said {line!r}")
+                self.lines.append(first.decode())
+                wanted.discard(self.lines[-1])
+            if wanted and (self._ended or not self._more(end)):
+                self.fail(f"never said {sorted(wanted)}")
+
+    def writes(self, text: str) -> None:
+        """Wait until ``text`` is on its stderr."""
+        end = time.monotonic() + PATIENCE
+        while text not in self.stderr:
+            if time.monotonic() > end or self.process.poll() is not None:
+                self.fail(f"never wrote {text!r} on stderr")
+            self._selector.select(0.005)  # or it says something
 
     def tell(self, line: str = "") -> None:
         """Say a line to the child."""
