@@ -23,6 +23,7 @@ __all__ = ["Signals"]
 _OURS: Final = str(Path(__file__).parent)
 _END: Final = b"\0"
 _HANDLED: Final = b"\xff"  # no signal has this number
+_SAME: Final = 0.0002  # seconds within which the same signal counts once
 _NUDGE: Final = 0.005  # seconds between two attempts to end a body that was just inside this library
 
 _installed: list[Signals] = []
@@ -39,8 +40,10 @@ class Signals:
         self._handled = 0  # signals that Python has handled; the main thread may be deep in C and handle none
         self._in_body = False
         self._end_wanted = False
-        self._nudges = 0  # SIGINTs of our own that are still to be handled
-        self._nudge_bytes = 0  # and to be read
+        self._last: dict[str, tuple[int, float]] = {}  # the signal that came last, and when
+        self._nudge = False  # one signal of our own is still to be handled
+        self._nudge_byte = False  # and its byte to be read
+        self._nudger = 0
         self._body_over = threading.Event()
         self._main = threading.main_thread().ident or 0
         self._before: dict[int, Any] = {}
@@ -86,16 +89,18 @@ class Signals:
     def end_body(self) -> None:
         """Have KeyboardInterrupt raised in the body, if it still runs. From any thread; does not wait for it."""
         self._end_wanted = True
-        while not self._body_over.is_set() and self._in_body:
-            self._nudges += 1
-            self._nudge_bytes += 1
-            signal.pthread_kill(self._main, signal.SIGINT)
+        number = next(iter(self._before), None)  # one that we handle: an ignored one would wake nobody
+        while number is not None and not self._body_over.is_set() and self._in_body:
+            if not self._nudge:  # never two at once: they might be delivered as one
+                self._nudge = self._nudge_byte = True
+                self._nudger = number
+                signal.pthread_kill(self._main, number)
             self._body_over.wait(_NUDGE)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._nudges and number == signal.SIGINT:
-            self._nudges -= 1
-        else:
+        if self._nudge and number == self._nudger:
+            self._nudge = False
+        elif not self._again(number, "handled"):
             self._handled += 1
             if self._handled >= len(self._steps) + 1:
                 os._exit(128 + number)
@@ -105,6 +110,13 @@ class Signals:
         if self._in_body and self._end_wanted and not _is_ours(frame):
             self._in_body = False
             raise KeyboardInterrupt
+
+    def _again(self, number: int, where: str) -> bool:
+        """Whether this is the last signal once more, as `timeout` sends it to a process and to its group."""
+        last, at = self._last.get(where, (0, 0.0))
+        now = monotonic()
+        self._last[where] = number, now
+        return number == last and now - at < _SAME
 
     def _came(self, number: int) -> None:
         if self.number is None:
@@ -116,11 +128,11 @@ class Signals:
         while (byte := os.read(pipe, 1)) not in (b"", _END):
             if byte == _HANDLED:
                 handled += 1
-            elif self._nudge_bytes and byte[0] == signal.SIGINT:
-                self._nudge_bytes -= 1
+            elif self._nudge_byte and byte[0] == self._nudger:
+                self._nudge_byte = False
             else:
                 self._pass_on(byte)
-                if byte[0] in self._before:
+                if byte[0] in self._before and not self._again(byte[0], "read"):
                     raw += 1
                     self._came(byte[0])
             while told < max(raw, handled):

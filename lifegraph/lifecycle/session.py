@@ -15,7 +15,7 @@ from typing import Any
 from ..drive.latch import Latch
 from ..drive.pool import loop_here, pool
 from ..drive.steps import Steps, on_loop, on_thread
-from ..errors import DeclarationError, GraphClosingError, StartError
+from ..errors import DeclarationError, GraphClosingError, GraphStateError, StartError
 from ..quarantine import quarantine
 from ..report import Report
 from ..signals import Signals
@@ -50,6 +50,11 @@ class Session:
     def since(self) -> float | None:
         """When the end was asked for, if it was."""
         return self.signals.at if self._asked_at is None else self._asked_at
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether the end was asked for, be it that nobody has acted on it yet."""
+        return self.since is not None
 
     def ask(self) -> None:
         """Have the body end and the teardown begin; never waits for either."""
@@ -124,7 +129,7 @@ class Session:
     def exit_code(self, signal_exit: int) -> int:
         """What the process is to exit with; says on stderr what went wrong."""
         report, error = self.life.report, self._own_error()
-        code = signal_exit if self.asked.is_open else 0
+        code = signal_exit if self.was_asked else 0
         if self.life.request_error is not None:
             code = 1
         if isinstance(error, SystemExit):
@@ -155,7 +160,7 @@ class Session:
     def _own_error(self) -> BaseException | None:
         """What main raised by itself; not the end that was asked of it."""
         ended = type(self.error).__name__ in ("KeyboardInterrupt", "CancelledError")
-        return None if ended and self.asked.is_open else self.error
+        return None if ended and self.was_asked else self.error
 
 
 def entering(life: Lifecycle, session: Session | None, *, awaited: bool = False) -> Steps[None]:
@@ -193,6 +198,9 @@ def run(
     hard_exit: bool, signal_exit: int, loop_factory: Callable[[], Any] | None,
 ) -> int:  # fmt: skip
     """A whole program; returns the exit code, or leaves with it when something is held and ``hard_exit``."""
+    if loop_here() is not None:
+        raise GraphStateError(f"cannot run graph {life.title!r} here: it would block the running event loop\n"
+            "  hint     async with graph, or run(main) where no loop runs yet")  # fmt: skip
     session, runner = Session(life), None
     session.open()
     try:
