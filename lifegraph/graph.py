@@ -15,7 +15,7 @@ from . import view
 from .drive.steps import on_loop, on_thread
 from .errors import DeclarationError, Fault, GraphStateError, short
 from .events import Event
-from .lifecycle import Lifecycle, Session, entering, faulty_settings, leaving, run
+from .lifecycle import Lifecycle, Session, State, entering, faulty_settings, leaving, run
 from .plan import Blast, Plan
 from .quarantine import nbytes
 from .report import Report, supposed
@@ -87,7 +87,8 @@ class Graph(view.Drawn):
         once the teardown began, `GraphStateError` when a running graph lacks what it needs, `StartError` when
         its start fails.
         """
-        on_thread(self._life.admit(self._read(obj, options, _caller()), "add", at_once=False))
+        spec, life = self._read(obj, options, _caller()), self._life
+        on_thread(life.admit(spec, "add", at_once=False), brief=life.state is State.NEW)
         return obj
 
     async def aadd(self, obj: T, **options: Unpack[Options]) -> T:
@@ -258,8 +259,15 @@ class Graph(view.Drawn):
     def __exit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        if not (self._owned.inert and body is not None):
-            self._ended(on_thread(leaving(self._life, self._session, body)), body)
+        if self._owned.inert and body is not None:
+            return False
+        try:
+            report = on_thread(leaving(self._life, self._session, body))
+        except KeyboardInterrupt:
+            if self._life.state is not State.CLOSED:  # it struck before anything had begun
+                on_thread(leaving(self._life, self._session, body))
+            raise
+        self._ended(report, body)
         return False
 
     async def __aenter__(self) -> Self:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
+
+from .caller import Caller
 
 __all__ = ["Latch"]
 
@@ -36,6 +39,25 @@ class Latch:
         if not self._gate.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
             return False
         self._gate.release()
+        return True
+
+    def wait_on_thread(self, caller: Caller[Any] | None) -> bool:
+        """The same for steps; an interrupt of ``caller`` is raised here."""
+        if caller is None:
+            return self.wait()
+        bell, struck = threading.Event(), list[KeyboardInterrupt]()
+
+        def hear(why: KeyboardInterrupt) -> None:
+            struck.append(why)
+            bell.set()
+
+        self._callbacks.append(bell.set)
+        caller.on_interrupt(hear)
+        if not self.is_open:
+            bell.wait()
+        caller.on_interrupt(None)
+        if struck:
+            raise struck[0]
         return True
 
     async def awaited(self) -> bool:

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, Final
 from weakref import WeakMethod
 
-__all__ = ["Alarms", "Mutex", "Pool", "alarms", "here", "loop_here", "pool"]
+__all__ = ["Alarms", "Mutex", "NoThread", "Pool", "alarms", "here", "loop_here", "pool"]
 
 _IDLE: Final = 30.0  # seconds after which a parked thread ends
 
@@ -47,6 +47,10 @@ class _Seat:
         self.bell.acquire()
 
 
+class NoThread(RuntimeError):
+    """No thread can be started: late in the interpreter's end, or at the system's limit."""
+
+
 class Pool:
     """Parked daemon threads. `engage` is safe from any thread, and never waits for the work."""
 
@@ -61,7 +65,10 @@ class Pool:
         except IndexError:
             seat = _Seat(work)
             name = f"lifegraph-{next(self._numbers)}"
-            threading.Thread(target=self._live, args=(seat,), name=name, daemon=True).start()
+            try:
+                threading.Thread(target=self._live, args=(seat,), name=name, daemon=True).start()
+            except RuntimeError as why:
+                raise NoThread(str(why)) from why
         else:
             seat.work = work
             seat.bell.release()

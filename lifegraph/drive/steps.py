@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator
 from typing import Any, Protocol, TypeAlias, TypeVar
+
+from .caller import Caller
+from .pool import NoThread, loop_here
+from .threads import acting
 
 __all__ = ["Steps", "T", "Waitable", "on_loop", "on_thread"]
 
@@ -13,23 +18,38 @@ T = TypeVar("T")
 class Waitable(Protocol):
     """Something to wait for, either way; what it returns, or raises, is sent back into the steps."""
 
-    def wait(self) -> Any:
-        """Wait on this thread."""
+    def wait_on_thread(self, caller: Caller[Any] | None) -> Any:
+        """Wait on this thread; ``caller`` is who called, where that is another one."""
+        ...
 
     async def awaited(self) -> Any:
         """Wait in this coroutine."""
+        ...
 
 
 Steps: TypeAlias = Generator[Waitable, Any, T]
 
 
-def on_thread(steps: Steps[T]) -> T:
-    """Take the steps, waiting on this thread."""
+def on_thread(steps: Steps[T], *, brief: bool = False) -> T:
+    """Take the steps on threads. The main thread only waits: an interrupt must not strike between two of them.
+
+    ``brief`` steps wait for nothing, and are taken where they are asked for.
+    """
+    on_main = threading.current_thread() is threading.main_thread()
+    if brief or not on_main or acting() is not None or loop_here() is not None:
+        return _take(steps, None)
+    try:
+        return Caller[T](lambda caller: _take(steps, caller)).wait()
+    except NoThread:  # none can be started any more
+        return _take(steps, None)
+
+
+def _take(steps: Steps[T], caller: Caller[Any] | None) -> T:
     try:
         due = next(steps)
         while True:
             try:
-                got = due.wait()
+                got = due.wait_on_thread(caller)
             except BaseException as why:  # noqa: BLE001 - an interrupt belongs to the steps, which end in order
                 due = steps.throw(why)
             else:

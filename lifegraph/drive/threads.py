@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from ..run import Failure, Run, is_awaitable
 from . import stacks
+from .caller import Caller
 from .lanes import Lanes
 from .pool import alarms, here, pool
 
@@ -77,8 +78,22 @@ class Driver:
 
     # The caller ------------------------------------------------------------------------------------------
 
-    def wait(self) -> BaseException | None:
-        """Bring the run to its end. A KeyboardInterrupt meanwhile is passed to it, and returned at the end."""
+    def wait_on_thread(self, caller: Caller[Any] | None) -> BaseException | None:
+        """Bring the run to its end. An interrupt of ``caller`` is passed to it, and returned at the end."""
+        if caller is None:
+            return self._wait(None)
+        struck: list[BaseException] = []
+
+        def hear(why: KeyboardInterrupt) -> None:
+            struck.append(why)
+            self.send(self.run.interrupt)
+
+        caller.on_interrupt(hear)
+        interrupt = self._wait(caller)
+        caller.on_interrupt(None)
+        return interrupt or (struck[0] if struck else None)
+
+    def _wait(self, caller: Caller[Any] | None) -> BaseException | None:
         interrupts: list[BaseException] = []
         self._mail.append(self.run.open)
         passed = 0
@@ -87,7 +102,7 @@ class Driver:
                 if passed < len(interrupts):
                     passed += 1
                     self._mail.append(self.run.interrupt)
-                self._attend()
+                self._attend(caller)
             except KeyboardInterrupt as why:
                 interrupts.append(why)
         return interrupts[0] if interrupts else None
@@ -129,13 +144,15 @@ class Driver:
         finally:
             self.send(lambda _: self._step_back(number))
 
-    def _attend(self) -> None:
+    def _attend(self, caller: Caller[Any] | None) -> None:
         if self._mail:
             self._engage(self._arrive)
         while not self.finished:
             if self._alone:
                 self._serve()
-            if self._calls:
+            if self._calls and caller is not None:
+                caller.lend(self._perform_here)
+            elif self._calls:
                 self._perform_here()
             elif self._solo and not self._alone:
                 self._solo = self._bell.acquire(True, _ALONE)

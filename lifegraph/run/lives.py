@@ -59,10 +59,10 @@ class Lives:
 
     def reach(self) -> None:
         """Have a place for every member."""
-        more = len(self.model.specs) - len(self.things)
-        if more > 0:
-            self.things.extend([None] * more)
-            self.phases.extend(bytes(more))
+        size = len(self.model.specs)
+        if len(self.phases) < size or len(self.things) < size:
+            self.things.extend([None] * (size - len(self.things)))
+            self.phases.extend(bytes(size - len(self.phases)))
 
     def phase(self, node: int) -> Phase:
         """Where the life of this member stands."""

@@ -13,9 +13,11 @@ from functools import partial
 import pytest
 
 from lifegraph import (
+    Event,
     Graph,
     GraphClosingError,
     GraphStateError,
+    HookEnded,
     HookError,
     HookInterrupted,
     HookTimeout,
@@ -198,11 +200,18 @@ def test_the_first_failure_halts_the_start(world: World) -> None:
 
     def bad() -> None:
         assert entered.wait(PATIENCE)
-        failed.set()
         raise OSError("bad")
 
+    def told(event: Event) -> None:
+        if isinstance(event, HookEnded) and event.resource == "bad":
+            failed.set()
+
     graph = Graph(
-        world.kind("slow", start=slow), world.kind("bad", start=bad), world.kind("never", ["slow"]), workers=2
+        world.kind("slow", start=slow),
+        world.kind("bad", start=bad),
+        world.kind("never", ["slow"]),
+        workers=2,
+        observers=[told],
     )
     report = failing_start(graph).report
     assert {"slow": "released", "bad": "released", "never": "skipped"} == fates(report)

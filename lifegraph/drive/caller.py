@@ -1,0 +1,130 @@
+"""The main thread as a caller: it only waits, in one place, since an interrupt may strike between any two of its lines.
+
+What a verb does is done by a thread of ours, where no KeyboardInterrupt is ever raised.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Generic, TypeVar
+
+from .pool import pool
+
+__all__ = ["Caller"]
+
+T = TypeVar("T")
+
+
+class Caller(Generic[T]):
+    """One verb called on the main thread: ``verb`` runs elsewhere, in the caller's context; `wait` is for the caller."""
+
+    def __init__(self, verb: Callable[[Caller[T]], T]) -> None:
+        self._verb = verb
+        self._context = copy_context()
+        self._once = threading.Lock()
+        self._bell = threading.Lock()  # wakes the caller
+        self._bell.acquire()
+        self._calls: deque[_Call] = deque()
+        self._engaged = False
+        self._over = False
+        self._error: BaseException | None = None
+        self._value: T
+        self._interrupt: KeyboardInterrupt | None = None
+        self._heard: Callable[[KeyboardInterrupt], None] | None = None
+
+    # On the main thread ----------------------------------------------------------------------------------
+
+    def wait(self) -> T:
+        """Have the verb done, and wait for it; an interrupt meanwhile is passed on to it."""
+        struck: KeyboardInterrupt | None = None
+        while True:
+            try:
+                if struck is not None:
+                    self._strike(struck)
+                    struck = None
+                self._attend()
+                break
+            except KeyboardInterrupt as why:
+                struck = why
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def _attend(self) -> None:
+        if not self._engaged:
+            pool.engage(self._go)
+            self._engaged = True
+        while not self._over:
+            if self._calls:
+                self._calls[0].run()
+                self._calls.popleft()
+            else:
+                self._bell.acquire()
+
+    def _strike(self, why: KeyboardInterrupt) -> None:
+        self._interrupt = self._interrupt or why
+        if self._heard is not None:
+            self._heard(why)
+
+    # On the thread that does the verb --------------------------------------------------------------------
+
+    def on_interrupt(self, hear: Callable[[KeyboardInterrupt], None] | None) -> None:
+        """Call ``hear`` from now on when the caller is interrupted; at once, if it was while nobody listened."""
+        self._heard = hear
+        if hear is not None and self._interrupt is not None:
+            why, self._interrupt = self._interrupt, None
+            hear(why)
+
+    def lend(self, work: Callable[[], None]) -> None:
+        """Have ``work`` done on the caller's own thread, and wait for it; raises what it raises."""
+        call = _Call(work)
+        self._calls.append(call)
+        self._ring()
+        call.wait()
+
+    def _go(self) -> None:
+        if not self._once.acquire(blocking=False):
+            return
+        try:
+            self._value = self._context.run(self._verb, self)
+        except BaseException as why:  # noqa: BLE001 - whatever the verb raises is raised by the caller
+            self._error = why
+        self._over = True
+        self._ring()
+
+    def _ring(self) -> None:
+        try:
+            self._bell.release()
+        except RuntimeError:  # rung already
+            return
+
+
+class _Call:
+    """Something to be done on the caller's thread, once."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work: Callable[[], None] | None = work
+        self._error: BaseException | None = None
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def run(self) -> None:
+        """Do it; an interrupt that strikes meanwhile is its answer."""
+        try:
+            work, self._work = self._work, None
+            if work is not None:
+                work()
+        except BaseException as why:  # noqa: BLE001 - raised again where the work was asked for
+            self._error = why
+        finally:
+            if self._done.locked():
+                self._done.release()
+
+    def wait(self) -> None:
+        """Wait until it is done; raises what it raised."""
+        self._done.acquire()
+        if self._error is not None:
+            raise self._error
