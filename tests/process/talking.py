@@ -16,10 +16,14 @@ from typing import IO, Self
 
 import pytest
 
+from lifegraph import DeclarationError, Graph, resource
 from tests.conftest import Child
 
 PATIENCE = 15.0
 """Seconds after which a child that says nothing, or does not end, fails its test."""
+
+APART = 0.3
+"""Seconds between two signals of one kind to one child."""
 
 PRELUDE = """
 import asyncio, atexit, contextvars, gc, logging, os, signal, subprocess, sys, threading, time, traceback, warnings
@@ -54,11 +58,35 @@ def fates(report):
     return " ".join(f"{name}={fate}" for name, fate in sorted(report.fates.items()))
 
 def raises(error):
-    def hook():
+    def hook(*_):
         raise error
     return hook
 """
 """What the programs have in common."""
+
+
+def needs_inner_graphs() -> None:
+    """Skip the test where a graph cannot be a resource of another."""
+    try:
+        Graph().add(Graph(name="inner"))
+    except DeclarationError:
+        pytest.skip("a graph is no resource here")
+
+
+def needs_drain() -> None:
+    """Skip the test where no drain hooks are called."""
+    told: list[int] = []
+
+    class Drains:
+        def drain(self) -> None:
+            told.append(1)
+
+        def stop(self) -> None: ...
+
+    with Graph(resource(Drains)):
+        pass
+    if not told:
+        pytest.skip("drain hooks are not called here")
 
 
 def pace(pid: int) -> None:
@@ -86,6 +114,7 @@ class Talk:
         cwd: Path | None = None,
     ) -> None:
         self.lines: list[str] = []
+        self._sent: dict[int, float] = {}
         self._rest = b""
         self._ended = False
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the talk
@@ -163,8 +192,13 @@ class Talk:
         self.process.stdin.flush()
 
     def signal(self, *numbers: signal.Signals) -> None:
-        """Send it these."""
+        """Send it these, at the pace of people: the same twice at once is one, as `timeout` sends it."""
         for number in numbers:
+            rest = self._sent.get(number, 0.0) + APART - time.monotonic()
+            if rest > 0:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(rest)
+            self._sent[number] = time.monotonic()
             os.kill(self.pid, number)
 
     def signal_group(self, number: signal.Signals) -> None:

@@ -52,7 +52,7 @@ def test_exit_codes(begin: Begin, case: str, how: str) -> None:
         main = main.replace("gate.wait()", "await asyncio.sleep(1000)")
     talk = begin(f"""
 only = {only}
-{'async ' if how == 'async' else ''}def main(graph):
+{"async " if how == "async" else ""}def main(graph):
     {main}
 returned = Graph(only, name="program").run(main, signal_exit=6)
 say(f"returned {{returned}}")
@@ -78,12 +78,14 @@ sys.exit(Graph(kind("only", "nobody")).run(lambda graph: None))
 
 def test_each_python_leaves_with_3(begin_any: Begin) -> None:
     """Something was not released: 3, by a hard exit."""
-    talk = begin_any(f"atexit.register(say, 'atexit ran'); Graph({BAD}).run(lambda graph: sys.exit(9)); say('returned')")
+    talk = begin_any(
+        f"atexit.register(say, 'atexit ran'); Graph({BAD}).run(lambda graph: sys.exit(9)); say('returned')"
+    )
     talk.over(3)
     assert ["stop only"] == talk.lines[-1:]
 
 
-HARD = f"""
+HARD = """
 import logging.handlers
 target = logging.FileHandler(sys.argv[1])
 logging.getLogger("app").addHandler(logging.handlers.MemoryHandler(1000, logging.CRITICAL, target=target))
@@ -92,8 +94,8 @@ def main(graph):
     logging.getLogger("app").error("logged")
     sys.stdout.write("out, unflushed ")
     sys.stderr.write("err, unflushed ")
-code = Graph({{only}}).run(main, hard_exit={{hard}})
-say(f"returned {{{{code}}}}")
+code = Graph({only}).run(main, hard_exit={hard})
+say(f"returned {{code}}")
 sys.exit(code)
 """
 
@@ -120,7 +122,10 @@ def test_a_soft_exit_returns(begin_any: Begin, tmp_path_factory: pytest.TempPath
 
 def test_a_run_without_loss_returns(begin: Begin, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing is held, so there is no hard exit, whatever the code."""
-    talk = begin(HARD.format(only=OK, hard=True).replace('    logging', '    sys.exit(5)\n    logging'), str(tmp_path_factory.mktemp("ok") / "log"))
+    talk = begin(
+        HARD.format(only=OK, hard=True).replace("    logging", "    sys.exit(5)\n    logging"),
+        str(tmp_path_factory.mktemp("ok") / "log"),
+    )
     talk.over(5)
     assert {"returned 5", "atexit ran"} <= set(talk.lines)
 
@@ -159,7 +164,7 @@ def handler(flush):
         def flush(self): flush()
     logging.getLogger("app").addHandler(Handler())
 def main(graph):
-    {OBSTACLES[obstacle].replace(chr(10), chr(10) + '    ')}
+    {OBSTACLES[obstacle].replace(chr(10), chr(10) + "    ")}
 Graph({BAD}).run(main)
 """)
     talk.over(3)
@@ -193,11 +198,14 @@ def test_a_hung_hook_that_holds_a_lock_of_logging_or_stdio(begin: Begin, lock: s
     """A hook hangs while it logs, or prints: the teardown, the report and the exit do without what it holds."""
     if lock == "stderr" and logger:
         pytest.skip("the same")
-    talk = begin(LOCKED[lock].format(logger=logger) + """
+    talk = begin(
+        LOCKED[lock].format(logger=logger)
+        + """
 base = kind("base")
 only = kind("only", "base", stop=lambda: hang(), stop_timeout=0.2)
 Graph(base, only).run(lambda graph: None)
-""")
+"""
+    )
     talk.over(3)
 
 

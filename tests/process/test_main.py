@@ -88,7 +88,14 @@ Graph(Only).run(main)
 Graph(Only).run(amain)
 """)
     talk.over(0)
-    assert ["start callers", "sync callers", "stop callers", "start callers", "async callers", "stop callers"] == talk.lines
+    assert [
+        "start callers",
+        "sync callers",
+        "stop callers",
+        "start callers",
+        "async callers",
+        "stop callers",
+    ] == talk.lines
 
 
 def test_run_inside_a_running_loop(begin: Begin) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from signal import SIGHUP, SIGINT, SIGTERM, Signals
 
@@ -17,7 +18,9 @@ base, top = kind("base"), kind("top", "base")
 """
 STOPPED = ["stop top", "stop top done", "stop base", "stop base done"]
 
-BODY = CHAIN + """
+BODY = (
+    CHAIN
+    + """
 def main(graph):
     try:
         say("body")
@@ -32,6 +35,7 @@ code = graph.run(main, signal_exit=7)
 say(fates(graph.report))
 sys.exit(code)
 """
+)
 
 
 @BOTH
@@ -153,14 +157,17 @@ graph = Graph(base, bad, free, late)
 @BOTH
 def test_a_second_signal_hurries(begin_any: Begin, number: Signals, main: str) -> None:
     """Hooks that would hang for ever are given up; one line names all that is not released; the report is complete."""
-    talk = begin_any(HANGING + f"""
+    talk = begin_any(
+        HANGING
+        + f"""
 def main(graph): gate.wait()
 async def amain(graph): await asyncio.sleep(1000)
 code = graph.run({main or None}, hard_exit=False, signal_exit=7)
 say(fates(graph.report))
 sys.stderr.flush()
 os._exit(code)
-""")
+"""
+    )
     talk.hears("start bad done", "start free done", "start late done")
     talk.signal(number)
     talk.hears("stop bad", "stop late")
@@ -240,7 +247,7 @@ def test_many_signals_at_once(begin_any: Begin, number: Signals) -> None:
     talk.hears("body")
     for _ in range(50):
         if talk.process.poll() is None:
-            talk.signal(number)
+            os.kill(talk.pid, number)
     code = talk.over()
     assert code in {7, 3, 128 + number}, talk.account()
     assert 'File "' not in talk.stderr
@@ -339,10 +346,13 @@ gate.wait()
 
 def test_other_signals_are_not_touched(begin: Begin) -> None:
     """SIGHUP keeps its default, and its user's handler, while run is at work."""
-    talk = begin(CHAIN + """
+    talk = begin(
+        CHAIN
+        + """
 signal.signal(signal.SIGUSR1, lambda *_: say("usr1"))
 Graph(top, base).run()
-""")
+"""
+    )
     talk.hears("start top done")
     talk.signal(signal.SIGUSR1)
     talk.hears("usr1")
