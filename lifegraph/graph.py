@@ -15,7 +15,7 @@ from . import view
 from .drive.steps import on_loop, on_thread
 from .errors import DeclarationError, Fault, GraphStateError, short
 from .events import Event
-from .lifecycle import Lifecycle, Session, State, entering, faulty_settings, leaving, run
+from .lifecycle import Lifecycle, Session, State, faulty_settings, heard, listening, run
 from .plan import Blast, Plan
 from .quarantine import nbytes
 from .report import Report, supposed
@@ -251,9 +251,11 @@ class Graph(view.Drawn):
         self._life.request(error)
 
     def __enter__(self) -> Self:
-        session = Session(self._life) if self._signals else None
-        on_thread(entering(self._life, session))
+        with listening(self._life, self._signals) as session:
+            on_thread(self._life.start())
         self._session = session
+        if session is not None:
+            session.signals.__enter__()
         return self
 
     def __exit__(
@@ -261,25 +263,30 @@ class Graph(view.Drawn):
     ) -> Literal[False]:
         if self._owned.inert and body is not None:
             return False
-        try:
-            report = on_thread(leaving(self._life, self._session, body))
-        except KeyboardInterrupt:
-            if self._life.state is not State.CLOSED:  # it struck before anything had begun
-                on_thread(leaving(self._life, self._session, body))
-            raise
+        with heard(self._session) as since:
+            try:
+                report = on_thread(self._life.teardown(None, body, since=since))
+            except KeyboardInterrupt:
+                if self._life.state is not State.CLOSED:  # it struck before anything had begun
+                    on_thread(self._life.teardown(None, body, since=since))
+                raise
         self._ended(report, body)
         return False
 
     async def __aenter__(self) -> Self:
-        session = Session(self._life) if self._signals else None
-        await on_loop(entering(self._life, session, awaited=True))
+        with listening(self._life, self._signals) as session:
+            await on_loop(self._life.start(awaited=True))
         self._session = session
+        if session is not None:
+            session.body_is_task()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        self._ended(await on_loop(leaving(self._life, self._session, body, awaited=True)), body)
+        with heard(self._session) as since:
+            report = await on_loop(self._life.teardown(None, body, awaited=True, since=since))
+        self._ended(report, body)
         return False
 
     def _ended(self, report: Report, body: BaseException | None) -> None:

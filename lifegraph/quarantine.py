@@ -152,8 +152,10 @@ def _pin() -> None:
 
 def _at_exit() -> None:
     """Say what was never torn down, and keep the finalizers of what is held from running."""
-    _tell_epitaphs()
-    _disarm()
+    try:
+        _tell_epitaphs()
+    finally:
+        _disarm()
 
 
 def _before_join() -> None:
@@ -169,8 +171,12 @@ def _tell_epitaphs() -> None:
     for key, vault in list(_vaults.items()):
         if key not in _mourned and (text := vault.epitaph()):
             _mourned.add(key)
-            warnings.warn(text, ResourceWarning, stacklevel=1)
-            logging.getLogger("lifegraph").warning("%s", text)
+            with suppress(
+                Exception
+            ):  # a handler that raises, or a warning made an error, keeps no other from being told
+                logging.getLogger("lifegraph").warning("%s", text)
+            with suppress(Exception):
+                warnings.warn(text, ResourceWarning, stacklevel=1)
 
 
 def _disarm() -> None:

@@ -91,6 +91,8 @@ class Signals:
         self._end_wanted = True
         number = next(iter(self._before), None)  # one that we handle: an ignored one would wake nobody
         while number is not None and not self._body_over.is_set() and self._in_body:
+            if signal.getsignal(number) != self._handle:
+                return  # the body took the signals over: it is not ours to interrupt
             if not self._nudge:  # never two at once: they might be delivered as one
                 self._nudge = self._nudge_byte = True
                 self._nudger = number

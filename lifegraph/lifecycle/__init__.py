@@ -2,7 +2,7 @@
 
 from .ground import State
 from .lifecycle import Lifecycle
-from .session import Session, entering, leaving, run
+from .session import Session, heard, listening, run
 from .settings import faulty_settings
 
-__all__ = ["Lifecycle", "Session", "State", "entering", "faulty_settings", "leaving", "run"]
+__all__ = ["Lifecycle", "Session", "State", "faulty_settings", "heard", "listening", "run"]

@@ -7,21 +7,20 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 
 from ..drive.latch import Latch
 from ..drive.pool import loop_here, pool
-from ..drive.steps import Steps, on_loop, on_thread
+from ..drive.steps import on_loop, on_thread
 from ..errors import DeclarationError, GraphClosingError, GraphStateError, StartError
 from ..quarantine import quarantine
-from ..report import Report
 from ..signals import Signals
 from .lifecycle import Lifecycle
 
-__all__ = ["Session", "entering", "leaving", "run"]
+__all__ = ["Session", "heard", "listening", "run"]
 
 
 class Session:
@@ -100,10 +99,11 @@ class Session:
                     self.asked.wait()
                 else:
                     with self.signals:
-                        main(graph)
+                        got = main(graph)
+                    _refuse_awaitable(got, main)
             except BaseException as why:  # noqa: BLE001 - whatever main raises, the teardown follows
                 self.error = why
-        if self.life.state != "closed":
+        if self.life.state != "closed" and not self.life.inert:
             on_thread(self.life.teardown(None, self._own_error(), since=self.since))
 
     async def alive(self, graph: object, main: Callable[[Any], Any]) -> None:
@@ -114,23 +114,31 @@ class Session:
         except (DeclarationError, StartError, GraphClosingError) as why:
             up = self._start_failed(why)
         if up:
-            task = loop_here().create_task(main(graph))
             loop = loop_here()
+            task = loop.create_task(self._guarded(main(graph)))
             self._cancel = lambda: _call_soon(loop, task.cancel)
             if self.asked.is_open:
                 task.cancel()
             try:
                 await task
-            except BaseException as why:  # noqa: BLE001 - the same
+            except Exception as why:  # noqa: BLE001 - cancelled before it began
                 self.error = why
-        if self.life.state != "closed":
+        if self.life.state != "closed" and not self.life.inert:
             await on_loop(self.life.teardown(None, self._own_error(), awaited=True, since=self.since))
+
+    async def _guarded(self, main: Any) -> None:
+        """Await ``main``; what it raises must not get to the loop, which a SystemExit would end."""
+        try:
+            await main
+        except BaseException as why:  # noqa: BLE001 - the same
+            self.error = why
 
     def exit_code(self, signal_exit: int) -> int:
         """What the process is to exit with; says on stderr what went wrong."""
         report, error = self.life.report, self._own_error()
         code = signal_exit if self.was_asked else 0
         if self.life.request_error is not None:
+            _say(_told(self.life.request_error))
             code = 1
         if isinstance(error, SystemExit):
             code = _exit_status(error)
@@ -163,31 +171,28 @@ class Session:
         return None if ended and self.was_asked else self.error
 
 
-def entering(life: Lifecycle, session: Session | None, *, awaited: bool = False) -> Steps[None]:
-    """Begin a ``with``: listen to signals if that is wanted, and start."""
+@contextmanager
+def listening(life: Lifecycle, listens: bool) -> Generator[Session | None, None, None]:
+    """Listen to signals, if that is wanted; no longer when what is inside fails."""
+    session = Session(life) if listens else None
     if session is not None:
         session.open()
     up = False
     try:
-        yield from life.start(awaited=awaited)
+        yield session
         up = True
     finally:
         if session is not None and not up:
             session.close()
-    if session is not None and awaited:
-        session.body_is_task()
-    elif session is not None:
-        session.signals.__enter__()
 
 
-def leaving(
-    life: Lifecycle, session: Session | None, body: BaseException | None, *, awaited: bool = False
-) -> Steps[Report]:
-    """End a ``with``: tear down, and give the signals back."""
+@contextmanager
+def heard(session: Session | None) -> Generator[float | None, None, None]:
+    """The body is over: inside is the teardown, told when it was asked for; then the signals are given back."""
     if session is not None:
         session.body_ended()
     try:
-        return (yield from life.teardown(None, body, awaited=awaited, since=session.since if session else None))
+        yield session.since if session is not None else None
     finally:
         if session is not None:
             session.close()
@@ -201,6 +206,7 @@ def run(
     if loop_here() is not None:
         raise GraphStateError(f"cannot run graph {life.title!r} here: it would block the running event loop\n"
             "  hint     async with graph, or run(main) where no loop runs yet")  # fmt: skip
+    life.check_open("run")
     session, runner = Session(life), None
     session.open()
     try:
@@ -211,6 +217,10 @@ def run(
             runner.run(session.alive(graph, main))
         else:
             session.live(graph, main)
+        if life.inert:
+            raise session.error or GraphStateError(
+                f"graph {life.title!r} is the parent's: this process was forked in main"
+            )
         code = session.exit_code(signal_exit)
         if hard_exit and quarantine():
             _leave(code)
@@ -230,6 +240,14 @@ def _say(text: str) -> None:
 
 def _nothing() -> None:
     """There is no body to end."""
+
+
+def _refuse_awaitable(got: object, main: object) -> None:
+    if hasattr(type(got), "__await__"):
+        if inspect.iscoroutine(got):
+            got.close()
+        raise GraphStateError(f"main {getattr(main, '__name__', main)!r} returned an awaitable, which nobody awaits\n"
+            "  hint     hand in the async def itself: graph.run(app)")  # fmt: skip
 
 
 def _told(group: BaseException) -> str:
