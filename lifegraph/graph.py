@@ -251,12 +251,18 @@ class Graph(view.Drawn):
         self._life.request(error)
 
     def __enter__(self) -> Self:
-        with listening(self._life, self._signals) as session:
-            on_thread(self._life.start())
-        self._session = session
-        if session is not None:
-            session.signals.__enter__()
-        return self
+        try:
+            with listening(self._life, self._signals) as session:
+                on_thread(self._life.start())
+                self._session = session
+            if session is not None:
+                session.signals.__enter__()
+            return self
+        except KeyboardInterrupt:
+            if self._life.state is State.RUNNING:  # it struck when all was up, and no body will follow
+                with heard(self._session):
+                    on_thread(self._life.teardown(None, None))
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None

@@ -151,8 +151,12 @@ class Signals:
                 os.write(self._wakeup_before, byte)
 
     def _give_back(self) -> None:
+        above = [other for other in _installed if self._handle in other._before.values()]  # noqa: SLF001 - our own kind
         for number, before in self._before.items():
-            signal.signal(number, before if before is not None else signal.SIG_DFL)
+            for other in above:  # left in another order than entered: they give back what was before us
+                other._before[number] = before  # noqa: SLF001 - our own kind
+            if not above:
+                signal.signal(number, before if before is not None else signal.SIG_DFL)
         self._before.clear()
         with suppress(ValueError, OSError):
             signal.set_wakeup_fd(self._wakeup_before)

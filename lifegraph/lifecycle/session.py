@@ -232,10 +232,8 @@ def run(
 
 
 def _say(text: str) -> None:
-    """One text on stderr, where there is one."""
-    with suppress(Exception):
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+    """One text on stderr, where there is one that takes it in time."""
+    _in_time(lambda: (sys.stderr.write(f"{text}\n"), sys.stderr.flush()))
 
 
 def _nothing() -> None:
@@ -268,9 +266,26 @@ def _call_soon(loop: Any, call: Callable[[], object]) -> None:
 
 def _leave(code: int) -> None:
     """Leave without finalization: what is held stays as it is to the very end."""
-    with suppress(Exception):
-        logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
-            stream.flush()
+    streams = [stream.flush for stream in (sys.stdout, sys.stderr) if stream is not None]
+    for flush in (logging.shutdown, *streams):
+        _in_time(flush)
     os._exit(code)
+
+
+def _in_time(call: Callable[[], object]) -> None:
+    """Do this on a thread of ours and wait a second at most: a hook that hangs may hold a lock of stdio or logging."""
+    done = Latch()
+
+    def do() -> None:
+        try:
+            call()
+        except BaseException:  # noqa: BLE001 - a stream of the user's; the process is about to end anyway
+            pass
+        finally:
+            done.open()
+
+    try:
+        pool.engage(do)
+    except RuntimeError:  # no thread can be started any more
+        do()
+    done.wait(1.0)

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from signal import Signals
 from types import TracebackType
 from typing import IO, Self
 
@@ -191,7 +192,7 @@ class Talk:
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
-    def signal(self, *numbers: signal.Signals) -> None:
+    def signal(self, *numbers: Signals) -> None:
         """Send it these, at the pace of people: the same twice at once is one, as `timeout` sends it."""
         for number in numbers:
             rest = self._sent.get(number, 0.0) + APART - time.monotonic()
@@ -201,7 +202,7 @@ class Talk:
             self._sent[number] = time.monotonic()
             os.kill(self.pid, number)
 
-    def signal_group(self, number: signal.Signals) -> None:
+    def signal_group(self, number: Signals) -> None:
         """Send it, and all its children, this."""
         os.killpg(self.pid, number)
 

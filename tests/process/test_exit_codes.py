@@ -224,6 +224,7 @@ except lifegraph.TeardownError: say("still here")
     assert "still here" == talk.lines[-1]
 
 
+@pytest.mark.xfail(strict=True, reason="a closed graph cannot start again yet; run says so instead")
 def test_run_after_run(begin: Begin) -> None:
     """One process runs one graph after the other, and the same one again."""
     talk = begin("""

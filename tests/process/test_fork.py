@@ -56,7 +56,7 @@ def verbs():
         except BaseException as why: say(f"{name} raised {type(why).__name__}: {why}")
         else: say(f"{name} raised nothing")
 """
-    + f"VERBS = {VERBS!r}\n"
+    f"VERBS = {VERBS!r}\n"
 )
 
 GRAPH = """

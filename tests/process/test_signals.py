@@ -228,7 +228,7 @@ libc = ctypes.CDLL(None)
 mutex = ctypes.create_string_buffer(256)
 def main(graph):
     libc.pthread_mutex_lock(mutex)
-    say("body")
+    threading.Timer(0.5, say, ["body"]).start()  # when the main thread is in there
     libc.pthread_mutex_lock(mutex)  # for ever, also when a signal comes
 base = kind("base")
 Graph(base).run(main)
