@@ -308,3 +308,13 @@ def test_a_chain_of_a_million_is_walked_without_recursion() -> None:
     walk.failed(0)
     assert walk.over
     assert walk.state(size - 1) == State.BLOCKED
+
+
+def test_a_halt_takes_back_what_was_told_and_not_taken_yet() -> None:
+    """A node that was told to go and is cut stands in one list only."""
+    walk = Walk([(), ()])
+    walk.open()
+    walk.begin(1)
+    walk.halt()
+    assert [] == walk.go
+    assert [(State.CUT, 0)] == walk.news
