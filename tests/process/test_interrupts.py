@@ -125,7 +125,8 @@ def one(countdown):
         try: runner.close()
         except BaseException as why: faults.append(f"closing the loop raised {why!r}")
     watch.cancel()
-    if struck and not isinstance(seen, KeyboardInterrupt):
+    hooks = isinstance(seen, BaseExceptionGroup) and seen.subgroup(lifegraph.HookInterrupted) is not None
+    if struck and not isinstance(seen, KeyboardInterrupt) and not hooks:  # or it was taken for the hook's own
         faults.append(f"the interrupt came out as {seen!r}")
     if not struck and seen is not None:
         faults.append(f"raised {seen!r}")

@@ -29,8 +29,6 @@ MAINS = {
     "a partial of one": "import functools\nasync def inner(x, graph): await body(graph)\nmain = functools.partial(inner, 1)",
     "a bound method": "class App:\n    async def main(self, graph): await body(graph)\nmain = App().main",
     "an object with async __call__": "class App:\n    async def __call__(self, graph): await body(graph)\nmain = App()",
-    "a function that returns a coroutine": "def main(graph): return body(graph)",
-    "a lambda": "main = lambda graph: body(graph)",
 }
 
 
@@ -56,6 +54,19 @@ say(Graph(only).run(main))
     talk.over(0)
     assert ["body True", "left", "0"] == talk.lines, talk.account()
     assert "" == talk.stderr
+
+
+@pytest.mark.parametrize("main", ["lambda graph: body(graph)", "lambda graph: asyncio.sleep(1)"])
+def test_a_main_that_only_returns_an_awaitable(begin: Begin, main: str) -> None:
+    """It is not passed over in silence: it is refused with a word, exit code 1, and the graph is torn down."""
+    talk = begin(f"""
+async def body(graph): say("never")
+sys.exit(Graph(kind("only")).run({main}))
+""")
+    talk.over(1)
+    assert "awaitable" in talk.stderr
+    assert "never awaited\n  " not in talk.stderr
+    assert "stop only done" == talk.lines[-1]
 
 
 def test_the_loop_factory(begin_any: Begin) -> None:
