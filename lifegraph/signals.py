@@ -25,6 +25,7 @@ _END: Final = b"\0"
 _HANDLED: Final = b"\xff"  # no signal has this number
 _SAME: Final = 0.0002  # seconds within which the same signal counts once
 _NUDGE: Final = 0.005  # seconds between two attempts to end a body that was just inside this library
+_PATIENCE: Final = 20  # such waits before a nudge that nobody handled is taken for lost
 
 _installed: list[Signals] = []
 
@@ -42,7 +43,7 @@ class Signals:
         self._end_wanted = False
         self._last: dict[str, tuple[int, float]] = {}  # the signal that came last, and when
         self._nudge = False  # one signal of our own is still to be handled
-        self._nudge_byte = False  # and its byte to be read
+        self._nudge_bytes = 0  # such signals whose byte is still to be read
         self._nudger = 0
         self._body_over = threading.Event()
         self._main = threading.main_thread().ident or 0
@@ -89,15 +90,18 @@ class Signals:
     def end_body(self) -> None:
         """Have KeyboardInterrupt raised in the body, if it still runs. From any thread; does not wait for it."""
         self._end_wanted = True
+        waited = 0
         number = next(iter(self._before), None)  # one that we handle: an ignored one would wake nobody
         while number is not None and not self._body_over.is_set() and self._in_body:
             if signal.getsignal(number) != self._handle:
                 return  # the body took the signals over: it is not ours to interrupt
-            if not self._nudge:  # never two at once: they might be delivered as one
-                self._nudge = self._nudge_byte = True
+            if not self._nudge or waited > _PATIENCE:  # two at once may be delivered as one, so seldom two
+                self._nudge, waited = True, 0
+                self._nudge_bytes += 1
                 self._nudger = number
                 signal.pthread_kill(self._main, number)
             self._body_over.wait(_NUDGE)
+            waited += 1
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._nudge and number == self._nudger:
@@ -130,8 +134,8 @@ class Signals:
         while (byte := os.read(pipe, 1)) not in (b"", _END):
             if byte == _HANDLED:
                 handled += 1
-            elif self._nudge_byte and byte[0] == self._nudger:
-                self._nudge_byte = False
+            elif self._nudge_bytes and byte[0] == self._nudger:
+                self._nudge_bytes -= 1
             else:
                 self._pass_on(byte)
                 if byte[0] in self._before and not self._again(byte[0], "read"):

@@ -55,6 +55,7 @@ class Ground:
         self.report: Report | None = None
         self.session: Any = None  # who ends the body when the teardown is asked for
         self.request_error: BaseException | None = None
+        self.asked_alone = False  # a teardown was requested while no body ran
         self._hurried = False
         self._down: Driver | None = None  # of the teardown that goes on
         self._graph = graph

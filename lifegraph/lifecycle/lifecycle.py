@@ -225,6 +225,7 @@ class Lifecycle(Coming):
         if self.session is not None:
             self.session.ask()
             return
+        self.asked_alone = self.asked_alone or self.state is not State.CLOSED
         self.ask(monotonic())
         pool.engage(self._tear_down_alone)
 

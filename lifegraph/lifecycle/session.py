@@ -133,6 +133,11 @@ class Session:
         except BaseException as why:  # noqa: BLE001 - the same
             self.error = why
 
+    def end_early(self) -> None:
+        """The end was asked for before the beginning: wait for it."""
+        self._asked_at = monotonic()
+        self.life.wait_closed(-1)
+
     def exit_code(self, signal_exit: int) -> int:
         """What the process is to exit with; says on stderr what went wrong."""
         report, error = self.life.report, self._own_error()
@@ -206,8 +211,11 @@ def run(
     if loop_here() is not None:
         raise GraphStateError(f"cannot run graph {life.title!r} here: it would block the running event loop\n"
             "  hint     async with graph, or run(main) where no loop runs yet")  # fmt: skip
-    life.check_open("run")
     session, runner = Session(life), None
+    if life.asked_alone:  # before run began: nothing is started
+        session.end_early()
+        return session.exit_code(signal_exit)
+    life.check_open("run")
     session.open()
     try:
         if main is not None and (inspect.iscoroutinefunction(main) or inspect.iscoroutinefunction(type(main).__call__)):

@@ -104,7 +104,6 @@ sys.exit(Graph(kind("only")).run(main, signal_exit=7))
     assert "first" in talk.stderr
 
 
-@pytest.mark.xfail(strict=True, reason="a request before the start is not remembered yet")
 def test_before_the_start(begin: Begin) -> None:
     """Asked before run began, run starts nothing and ends at once, as a request does."""
     talk = begin("""
