@@ -115,6 +115,10 @@ class Ground:
             self.model.seal()
             return self.freeze(None)[0]
 
+    def wait_closed(self, seconds: float) -> Report | None:
+        """The report of the teardown, waiting so long at most."""
+        return self.report if self._closed.wait(seconds) else None
+
     def teardown_error(self) -> TeardownError:
         """What the last teardown did not release, as an error."""
         assert self.report is not None

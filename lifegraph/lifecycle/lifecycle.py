@@ -214,10 +214,6 @@ class Lifecycle(Coming):
             for driver in [*drivers, *([self._down] if self._down is not None else ())]:
                 driver.send(driver.run.hurry)
 
-    def wait_closed(self, seconds: float) -> Report | None:
-        """The report of the teardown, waiting so long at most."""
-        return self.report if self._closed.wait(seconds) else None
-
     def request(self, error: BaseException | None) -> None:
         """Ask for the teardown, and return at once."""
         if error is not None:
