@@ -171,7 +171,7 @@ def main(graph):
     except KeyboardInterrupt: say("ended")
 sys.exit(Graph(kind("only")).run(main, signal_exit=7))
 """)
-    talk.over(7)
+    talk.over(7, within=5)
     assert "ended" in talk.lines
     assert "own 2" not in talk.lines
 
