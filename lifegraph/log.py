@@ -29,6 +29,7 @@ __all__ = ["audible", "write"]
 
 _stdlib: Final = logging.getLogger("lifegraph")
 _loggers: list[Any] = []
+_NAMES: Final = 12  # of many are shown in a line; the record has all
 
 
 def audible(level: int = logging.DEBUG) -> bool:
@@ -103,6 +104,7 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     if isinstance(value, tuple):
-        return ",".join(map(_shown, value))
+        more = f" and {len(value) - _NAMES} more" if len(value) > _NAMES else ""
+        return ",".join(map(_shown, value[:_NAMES])) + more
     text = str(value)
     return repr(text) if any(c.isspace() for c in text) or not text else text
