@@ -12,8 +12,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.conftest import Child, found
-from tests.pythons import SUPPORTED
 from tests.process.talking import Talk
+from tests.pythons import SUPPORTED
 
 Begin: TypeAlias = Callable[..., Talk]
 
