@@ -337,7 +337,7 @@ say(fates(graph.report))
     assert "second child 33" in talk.lines, talk.account()
     assert 1 == talk.lines.count("stop base in parent")
     assert [] == [line for line in talk.lines if "in child" in line]
-    assert "base=released top=released" == talk.lines[-1]
+    assert "base=released top=released" in talk.lines
 
 
 MULTI = """
@@ -408,7 +408,7 @@ say(fates(graph.report))
     )
     talk.over(0)
     assert 3 == talk.lines.count("ran 0 True"), talk.account()
-    assert "base=released" == talk.lines[-1]
+    assert "base=released" in talk.lines
 
 
 def test_frk_01(begin_any: Begin) -> None:
