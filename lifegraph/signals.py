@@ -82,6 +82,9 @@ class Signals:
     def __enter__(self) -> None:
         """A sync body of the user's runs on the main thread from here on."""
         self._in_body = True
+        if self._end_wanted:  # asked before it began
+            self._in_body = False
+            raise KeyboardInterrupt
 
     def __exit__(self, *_: object) -> None:
         self._in_body = False

@@ -89,11 +89,15 @@ class Lanes:
     def tidy(self) -> None:
         """Give back the threads, tasks and loop of what is no longer alive."""
         alive = self._lives.is_alive
-        for member in [member for member in self._dedicated if not alive(member)]:
-            self._dedicated.pop(member).end()
-        for member in [member for member in self._lives.hosts if not alive(member)]:
-            self._lives.hosts.pop(member).end()
+        for member in [member for member in list(self._dedicated) if not alive(member)]:
+            if (thread := self._dedicated.pop(member, None)) is not None:  # another run may tidy at this moment
+                thread.end()
+        for member in [member for member in list(self._lives.hosts) if not alive(member)]:
+            if (host := self._lives.hosts.pop(member, None)) is not None:
+                host.end()
             self._lives.loops.pop(member, None)
-        if self._private is not None and not any(h.loop is self._private.loop for h in self._lives.hosts.values()):
+        if self._private is not None and not any(
+            h.loop is self._private.loop for h in list(self._lives.hosts.values())
+        ):
             self._private.end()
             self._private = None
