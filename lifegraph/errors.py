@@ -10,9 +10,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Final, Self
 
 __all__ = [
+    "PACKAGE",
     "AmbiguousDependencyError",
     "CycleError",
     "DeclarationError",
@@ -180,6 +182,9 @@ def did_you_mean(word: object, known: Sequence[str]) -> str | None:
     """A hint that names the nearest of ``known``, or None when none is near."""
     near = get_close_matches(str(word), known, n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else None
+
+
+PACKAGE: Final = str(Path(__file__).parent)  # frames of files in here are ours, and not the user's
 
 
 def short(where: str) -> str:

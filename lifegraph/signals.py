@@ -11,16 +11,14 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 from types import FrameType
 from typing import Any, Final
 
-from .errors import GraphStateError
+from .errors import PACKAGE, GraphStateError
 
 __all__ = ["Signals"]
 
-_OURS: Final = str(Path(__file__).parent)
 _END: Final = b"\0"
 _HANDLED: Final = b"\xff"  # no signal has this number
 _SAME: Final = 0.0002  # seconds within which the same signal counts once
@@ -180,7 +178,7 @@ class Signals:
 
 def _is_ours(frame: FrameType | None) -> bool:
     """Whether the main thread is inside this library, where an exception would strike us and not the body."""
-    return frame is not None and frame.f_code.co_filename.startswith(_OURS)
+    return frame is not None and frame.f_code.co_filename.startswith(PACKAGE)
 
 
 def _after_fork() -> None:

@@ -6,13 +6,12 @@ import gc
 import sys
 import traceback
 import types
-from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any
+
+from ..errors import PACKAGE
 
 __all__ = ["of_awaitable", "of_thread"]
-
-_OURS: Final = str(Path(__file__).parents[1])
 
 
 def of_thread(thread: int) -> str | None:
@@ -46,6 +45,6 @@ def of_awaitable(awaitable: Any) -> str | None:
 
 def _shown(frames: list[tuple[FrameType, int]]) -> str:
     lines = traceback.StackSummary.extract(iter(frames), lookup_lines=True)
-    ours = [place for place, line in enumerate(lines) if line.filename.startswith(_OURS)]
+    ours = [place for place, line in enumerate(lines) if line.filename.startswith(PACKAGE)]
     theirs = lines[ours[-1] + 1 :] if ours else lines
     return "".join(traceback.format_list(theirs or lines)).rstrip()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from ..errors import HookError, HookInterrupted
+from ..errors import PACKAGE, HookError, HookInterrupted
 
 __all__ = ["Failure", "signed"]
-
-_OURS: Final = str(Path(__file__).parents[1])
 
 
 class Failure(NamedTuple):
@@ -54,6 +51,6 @@ def signed(error: BaseException, note: str, whence: str) -> Exception:
 
 def _users(trace: TracebackType | None) -> TracebackType | None:
     """A traceback from the user's first frame on."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(PACKAGE):
         trace = trace.tb_next
     return trace
