@@ -9,15 +9,15 @@ from pathlib import Path
 
 from lifegraph import Graph
 
-from .directory import Directory
 from .faults import DISK, PEER
-from .hierarchy import Hierarchy
-from .peer_host import PeerHost
-from .pool import BlockPool
-from .region import Mapping
-from .registration import Registration
-from .traffic import Traffic
-from .view import View
+from .memory.pool import BlockPool
+from .memory.region import Mapping
+from .memory.registration import Registration
+from .memory.view import View
+from .serving.hierarchy import Hierarchy
+from .serving.traffic import Traffic
+from .tiers.directory import Directory
+from .tiers.peer_host import PeerHost
 
 SMALLEST_BLOCK = 64 << 10
 BLOCKS = 256

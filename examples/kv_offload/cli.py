@@ -11,8 +11,8 @@ from lifegraph import LifegraphError, Report
 
 from .assembly import SMALLEST_BLOCK, Settings, assemble
 from .faults import TIERS
-from .pinning import PinError
-from .smaps import available_bytes
+from .memory.pinning import PinError
+from .memory.smaps import available_bytes
 from .units import parse_size, show_size
 
 DEFAULT_SIZE = 256 << 20
@@ -86,7 +86,7 @@ def _settings(options: argparse.Namespace, size: int) -> Settings:
 
 def _run(options: argparse.Namespace) -> int:
     from .demo import Demo  # noqa: PLC0415 - the other verbs do without
-    from .registration import pinnable  # noqa: PLC0415 - the same
+    from .memory.registration import pinnable  # noqa: PLC0415 - the same
 
     _settings(options, options.size)
     if not options.report.parent.is_dir() or options.report.is_dir():

@@ -10,15 +10,15 @@ from pathlib import Path
 from lifegraph import Graph, Report
 
 from .assembly import Settings, assemble
-from .directory import Directory
 from .held import inspect
-from .hierarchy import Hierarchy
+from .memory.region import Mapping
+from .memory.registration import Registration
 from .progress import progress
-from .prompts import Workload, prompts
-from .region import Mapping
-from .registration import Registration
-from .tier import Tier
-from .traffic import COMPUTED, REGION, Traffic, WrongBytes
+from .serving.hierarchy import Hierarchy
+from .serving.prompts import Workload, prompts
+from .serving.traffic import COMPUTED, REGION, Traffic, WrongBytes
+from .tiers.directory import Directory
+from .tiers.tier import Tier
 from .units import show_rate, show_size
 
 WORKLOAD = Workload(prompts=200, prefixes=16, prefix_blocks=24, suffix_blocks=4)

@@ -7,11 +7,11 @@ import os
 import threading
 from typing import Final
 
-from .disk_tier import DiskTier
-from .peer_tier import PeerTier
-from .tier import KEY_BYTES, Job
-from .transfers import Transfers
-from .view import View
+from .memory.view import View
+from .tiers.disk_tier import DiskTier
+from .tiers.peer_tier import PeerTier
+from .tiers.tier import KEY_BYTES, Job
+from .tiers.transfers import Transfers
 
 
 class _FailsToStart:

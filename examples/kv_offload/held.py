@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import smaps
-from .region import Mapping
+from .memory import smaps
+from .memory.region import Mapping
 from .units import show_size
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from examples.kv_offload.pool import BlockPool
-from examples.kv_offload.region import Mapping
-from examples.kv_offload.registration import Registration
-from examples.kv_offload.tier import Job
-from examples.kv_offload.view import View
+from examples.kv_offload.memory.pool import BlockPool
+from examples.kv_offload.memory.region import Mapping
+from examples.kv_offload.memory.registration import Registration
+from examples.kv_offload.memory.view import View
+from examples.kv_offload.tiers.tier import Job
 
 BLOCK = 64 << 10
 BLOCKS = 16

@@ -8,14 +8,14 @@ import threading
 
 import pytest
 
-from examples.kv_offload.directory import Directory
-from examples.kv_offload.disk_tier import DiskTier
-from examples.kv_offload.pack_files import PackFiles, Sync
-from examples.kv_offload.pack_format import (
+from examples.kv_offload.serving.prompts import content
+from examples.kv_offload.tiers.directory import Directory
+from examples.kv_offload.tiers.disk_tier import DiskTier
+from examples.kv_offload.tiers.pack_files import PackFiles, Sync
+from examples.kv_offload.tiers.pack_format import (
     HEADER_BYTES,
 )
-from examples.kv_offload.prompts import content
-from examples.kv_offload.tier import Lookup, Outcome
+from examples.kv_offload.tiers.tier import Lookup, Outcome
 
 from .conftest import BLOCK, Batch
 

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from examples.kv_offload.hierarchy import Closed, Hierarchy
-from examples.kv_offload.prompts import Workload, content, keys_of, prompts
-from examples.kv_offload.tier import Lookup, Outcome, Tier, TierStats
-from examples.kv_offload.traffic import COMPUTED, Traffic, WrongBytes
+from examples.kv_offload.serving.hierarchy import Closed, Hierarchy
+from examples.kv_offload.serving.prompts import Workload, content, keys_of, prompts
+from examples.kv_offload.serving.traffic import COMPUTED, Traffic, WrongBytes
+from examples.kv_offload.tiers.tier import Lookup, Outcome, Tier, TierStats
 
 from .conftest import BLOCK, BLOCKS
 

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from examples.kv_offload.directory import Directory
-from examples.kv_offload.pack_files import PackFiles
-from examples.kv_offload.pack_format import (
+from examples.kv_offload.tiers.directory import Directory
+from examples.kv_offload.tiers.pack_files import PackFiles
+from examples.kv_offload.tiers.pack_format import (
     HEADER_BYTES,
     MAX_BLOCKS,
     BadPack,

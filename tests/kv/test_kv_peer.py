@@ -10,10 +10,11 @@ import threading
 import crc32c
 import pytest
 
-from examples.kv_offload import peer_wire
-from examples.kv_offload.peer_host import PeerHost
-from examples.kv_offload.peer_tier import PeerTier
-from examples.kv_offload.peer_wire import (
+from examples.kv_offload.serving.prompts import content
+from examples.kv_offload.tiers import peer_wire
+from examples.kv_offload.tiers.peer_host import PeerHost
+from examples.kv_offload.tiers.peer_tier import PeerTier
+from examples.kv_offload.tiers.peer_wire import (
     MAX_BLOCK_BYTES,
     Item,
     Op,
@@ -21,8 +22,7 @@ from examples.kv_offload.peer_wire import (
     receive_frame,
     send_frame,
 )
-from examples.kv_offload.prompts import content
-from examples.kv_offload.tier import Lookup, Outcome
+from examples.kv_offload.tiers.tier import Lookup, Outcome
 
 from .conftest import BLOCK, BLOCKS, Batch
 

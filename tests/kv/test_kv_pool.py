@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from examples.kv_offload.pool import BlockPool, BlockState, Counts
+from examples.kv_offload.memory.pool import BlockPool, BlockState, Counts
 
 CAPACITY = 6
 KEYS = st.lists(st.binary(min_size=1, max_size=1).map(lambda key: bytes([key[0] % 12])), max_size=4, unique=True)

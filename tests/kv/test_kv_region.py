@@ -15,11 +15,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from examples.kv_offload import smaps
-from examples.kv_offload.libc import MADV_POPULATE_WRITE
-from examples.kv_offload.pinning import CudaPages, LockedPages, PinError
-from examples.kv_offload.region import PAGE, Mapping
-from examples.kv_offload.registration import Registration, pinnable
+from examples.kv_offload.memory import smaps
+from examples.kv_offload.memory.libc import MADV_POPULATE_WRITE
+from examples.kv_offload.memory.pinning import CudaPages, LockedPages, PinError
+from examples.kv_offload.memory.region import PAGE, Mapping
+from examples.kv_offload.memory.registration import Registration, pinnable
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = 8 << 20
@@ -120,7 +120,7 @@ def test_what_the_kernel_refuses_is_noted_and_worked_around(monkeypatch):
                 raise OSError(errno.EINVAL, "Invalid argument")
             super().madvise(advice, *range_)
 
-    monkeypatch.setattr("examples.kv_offload.region.mmap.mmap", Old)
+    monkeypatch.setattr("examples.kv_offload.memory.region.mmap.mmap", Old)
     mapping = Mapping(SIZE)
     mapping.start()
     assert [True, True] == [
@@ -149,9 +149,9 @@ def test_a_view_in_use_does_not_stop(memory):
 
 CHILD = """
 import os, resource, sys
-from examples.kv_offload.pinning import PinError
-from examples.kv_offload.region import Mapping
-from examples.kv_offload.registration import Registration, pinnable
+from examples.kv_offload.memory.pinning import PinError
+from examples.kv_offload.memory.region import Mapping
+from examples.kv_offload.memory.registration import Registration, pinnable
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 20, 1 << 20))
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
@@ -188,7 +188,7 @@ def test_what_may_be_pinned_is_not_shrunk():
 
 def test_a_lock_that_the_kernel_does_not_show_is_not_believed(mapping, monkeypatch):
     """If mlock says yes and smaps says no, pinning fails."""
-    monkeypatch.setattr("examples.kv_offload.libc.mlock", lambda address, length: None)
+    monkeypatch.setattr("examples.kv_offload.memory.libc.mlock", lambda address, length: None)
     with pytest.raises(PinError, match="only 0 bytes are locked"):
         LockedPages().pin(mapping.address, SIZE)
 
@@ -202,7 +202,7 @@ def test_a_failed_munlock_is_an_error_and_can_be_tried_again(mapping, monkeypatc
     pages = LockedPages()
     pages.pin(mapping.address, SIZE)
     with monkeypatch.context() as patch:
-        patch.setattr("examples.kv_offload.libc.munlock", refuse)
+        patch.setattr("examples.kv_offload.memory.libc.munlock", refuse)
         with pytest.raises(PinError, match="munlock"):
             pages.unpin()
     assert SIZE == pages.pinned()

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from examples.kv_offload import peer_wire
-from examples.kv_offload.peer_process import Shelf, converse
-from examples.kv_offload.peer_wire import (
+from examples.kv_offload.tiers import peer_wire
+from examples.kv_offload.tiers.peer_process import Shelf, converse
+from examples.kv_offload.tiers.peer_wire import (
     MAX_BLOCK_BYTES,
     MAX_ENTRIES,
     Item,

@@ -12,11 +12,11 @@ import crc32c
 
 from lifegraph import named, resource
 
+from ..memory.view import View
 from .peer_host import PeerHost
 from .peer_wire import Item, Op, WireError, authenticate, receive_frame, receive_into, send_frame
 from .tier import Job, Lookup, TierStats
 from .transfers import Transfers
-from .view import View
 
 CONNECT_SECONDS = 10.0
 

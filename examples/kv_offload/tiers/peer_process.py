@@ -1,6 +1,6 @@
 """The other host, as a process of its own: keeps blocks in its memory and serves them over a loopback socket.
 
-    python -m examples.kv_offload.peer_process --cap BYTES
+    python -m examples.kv_offload.tiers.peer_process --cap BYTES
 
 The shared secret comes in as the first line of stdin, in hex; the port goes out as the first line of stdout. When stdin
 ends, the process ends: so it never outlives the one that started it.

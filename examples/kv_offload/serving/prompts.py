@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .tier import KEY_BYTES
+from ..tiers.tier import KEY_BYTES
 
 _UNIT = 4093
 """a prime: so no two pages of a block are alike, and a page in the wrong place is noticed"""

@@ -13,8 +13,8 @@ from functools import partial
 
 from lifegraph import resource
 
-from .pool import BlockPool, BlockState
-from .tier import Job, Lookup, Outcome, Tier
+from ..memory.pool import BlockPool, BlockState
+from ..tiers.tier import Job, Lookup, Outcome, Tier
 
 
 class Closed(RuntimeError):

@@ -6,8 +6,8 @@ import errno
 import resource as rlimits
 from typing import Any, Protocol
 
+from ..units import show_size
 from . import libc, smaps
-from .units import show_size
 
 CUDA_SUCCESS = 0
 CUDA_PIECE = 1 << 30

@@ -12,10 +12,10 @@ from typing import Annotated
 
 from lifegraph import named, resource
 
+from ..memory.view import View
+from ..tiers.tier import Lookup
 from .hierarchy import Hierarchy
 from .prompts import write_content
-from .tier import Lookup
-from .view import View
 
 COMPUTED = "computed"
 REGION = "region"

@@ -11,13 +11,13 @@ import crc32c
 
 from lifegraph import named, resource
 
+from ..memory.view import View
 from .directory import Directory
 from .pack_files import PackFiles, Sync
 from .pack_format import HEADER_BYTES, MAX_BLOCKS, seal
 from .pack_index import Pack, PackIndex, Place
 from .tier import Job, Lookup, TierStats
 from .transfers import Transfers
-from .view import View
 
 
 @resource

@@ -15,7 +15,7 @@ from lifegraph import resource
 
 from .peer_wire import SECRET_BYTES
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 @resource

@@ -6,10 +6,10 @@ import mmap
 
 from lifegraph import resource
 
+from ..units import show_size
 from . import libc, smaps
 from .pinning import PinError, Pinner, choose_pinner, cuda_runtime, memlock_limit
 from .region import Mapping
-from .units import show_size
 
 
 @resource

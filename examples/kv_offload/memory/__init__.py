@@ -1,0 +1,1 @@
+"""The pinned region, and who has which block of it."""

@@ -1,0 +1,1 @@
+"""What serves prompts from the region and the tiers."""

@@ -1,0 +1,1 @@
+"""Places behind the region where blocks can be kept."""
