@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,7 +74,7 @@ def beside() -> Iterator[Beside]:
 @functools.cache
 def site_packages(minor: tuple[int, int]) -> Path | None:
     """Where packages for this Python are installed, in a virtual environment beside the one under test."""
-    for config in sorted(ROOT.glob(".venv*/pyvenv.cfg")):
+    for config in sorted([*ROOT.glob(".venv*/pyvenv.cfg"), *ROOT.glob("build/venv*/pyvenv.cfg")]):
         place = config.parent / "lib" / f"python{minor[0]}.{minor[1]}" / "site-packages"
         if place.is_dir():
             return place
@@ -90,7 +91,8 @@ def loop_child(any_child: Child, tmp_path: Path) -> Child:
         for place in places:
             if place is not None and (place / name).exists():
                 (full / name).symlink_to(place / name)
-        if name != "uvloop" and not (full / name).exists() and has(name.removesuffix(".py")):
+        fits = name != "uvloop" or any_child.python.minor == sys.version_info[:2]  # it is compiled
+        if fits and not (full / name).exists() and has(name.removesuffix(".py")):
             (full / name).symlink_to(where(name))
     return Child(any_child.python, full, any_child.bare)
 
