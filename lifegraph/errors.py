@@ -188,5 +188,8 @@ PACKAGE: Final = str(Path(__file__).parent)  # frames of files in here are ours,
 
 
 def short(where: str) -> str:
-    """``file:line`` as people read it: without the working directory."""
-    return where.removeprefix(os.getcwd() + os.sep)
+    """``file:line`` as people read it: without the working directory, where there still is one."""
+    try:
+        return where.removeprefix(os.getcwd() + os.sep)
+    except OSError:
+        return where

@@ -54,7 +54,7 @@ def _line(event: Event) -> tuple[int, str]:
         case StartBegan():
             return logging.DEBUG, "start began"
         case StartEnded():
-            return (logging.INFO, "started") if event.ok else (logging.WARNING, "start failed")
+            return (logging.INFO, "started") if event.ok else (logging.WARNING, "start rolled back")
         case TeardownBegan():
             return logging.DEBUG, "teardown began"
         case TeardownEnded():
@@ -66,7 +66,7 @@ def _line(event: Event) -> tuple[int, str]:
                 return logging.WARNING, "hook timed out"
             return (logging.WARNING, "hook failed") if event.error else (logging.DEBUG, "hook ended")
         case ResourceSettled():
-            return logging.WARNING, f"resource {event.fate}"
+            return logging.DEBUG, f"resource {event.fate}"  # a consequence: the end of the teardown sums these up
         case AnswerLate():
             return logging.WARNING, "hook ended too late"
         case NoteTaken():

@@ -22,6 +22,9 @@ __all__ = ["Signals"]
 _END: Final = b"\0"
 _HANDLED: Final = b"\xff"  # no signal has this number
 _SAME: Final = 0.0002  # seconds within which the same signal counts once
+_SPARE: Final[int] = getattr(
+    signal, "SIGURG", 0
+)  # of our own nudges: nobody is interrupted by it who does not listen to it
 _NUDGE: Final = 0.005  # seconds between two attempts to end a body that was just inside this library
 _PATIENCE: Final = 20  # such waits before a nudge that nobody handled is taken for lost
 
@@ -56,16 +59,32 @@ class Signals:
                 f"graph {self._title!r} cannot listen to signals here: Python allows that on the main thread only\n"
                 "  hint     start it there, or leave signals=True out and call request_teardown() yourself"
             )
-        self._pipe = os.pipe()
-        os.set_blocking(self._pipe[1], False)
-        threading.Thread(target=self._listen, args=(self._pipe[0],), name="lifegraph-signals", daemon=True).start()
+        self._begin_to_listen()
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.getsignal(number)
             if before is not signal.SIG_IGN:
-                self._before[number] = before
-                signal.signal(number, self._handle)
-        self._wakeup_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+                self._take_over(number)
+        if _SPARE and signal.getsignal(_SPARE) in (signal.SIG_DFL, *(other._handle for other in _installed)):  # noqa: SLF001 - our own kind
+            self._take_over(_SPARE)
+        self._nudger = _SPARE if _SPARE in self._before else next(iter(self._before), 0)
+        if self._pipe is not None:
+            self._wakeup_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         _installed.append(self)
+
+    def _begin_to_listen(self) -> None:
+        pipe = os.pipe()
+        try:
+            threading.Thread(target=self._listen, args=(pipe[0],), name="lifegraph-signals", daemon=True).start()
+        except RuntimeError:  # none can be started: the handler does what the listener would
+            os.close(pipe[0])
+            os.close(pipe[1])
+        else:
+            os.set_blocking(pipe[1], False)
+            self._pipe = pipe
+
+    def _take_over(self, number: int) -> None:
+        self._before[number] = signal.getsignal(number)
+        signal.signal(number, self._handle)
 
     def restore(self) -> None:
         """Give the signals back to whoever had them."""
@@ -92,14 +111,13 @@ class Signals:
         """Have KeyboardInterrupt raised in the body, if it still runs. From any thread; does not wait for it."""
         self._end_wanted = True
         waited = 0
-        number = next(iter(self._before), None)  # one that we handle: an ignored one would wake nobody
-        while number is not None and not self._body_over.is_set() and self._in_body:
+        number = self._nudger
+        while number and not self._body_over.is_set() and self._in_body:
             if signal.getsignal(number) != self._handle:
                 return  # the body took the signals over: it is not ours to interrupt
             if not self._nudge or waited > _PATIENCE:  # two at once may be delivered as one, so seldom two
                 self._nudge, waited = True, 0
                 self._nudge_bytes += 1
-                self._nudger = number
                 signal.pthread_kill(self._main, number)
             self._body_over.wait(_NUDGE)
             waited += 1
@@ -107,6 +125,8 @@ class Signals:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._nudge and number == self._nudger:
             self._nudge = False
+        elif number == _SPARE:  # nobody's business
+            return
         elif not self._again(number, "handled"):
             self._handled += 1
             if self._handled >= len(self._steps) + 1:
@@ -114,6 +134,8 @@ class Signals:
             self._came(number)
             if self._pipe is not None:
                 os.write(self._pipe[1], _HANDLED)
+            else:
+                self._steps[self._handled - 1]()
         if self._in_body and self._end_wanted and not _is_ours(frame):
             self._in_body = False
             raise KeyboardInterrupt
@@ -137,7 +159,7 @@ class Signals:
                 handled += 1
             elif self._nudge_bytes and byte[0] == self._nudger:
                 self._nudge_bytes -= 1
-            else:
+            elif byte[0] != _SPARE:
                 self._pass_on(byte)
                 if byte[0] in self._before and not self._again(byte[0], "read"):
                     raw += 1
@@ -163,8 +185,9 @@ class Signals:
             if not above:
                 signal.signal(number, before if before is not None else signal.SIG_DFL)
         self._before.clear()
-        with suppress(ValueError, OSError):
-            signal.set_wakeup_fd(self._wakeup_before)
+        if self._pipe is not None:
+            with suppress(ValueError, OSError):
+                signal.set_wakeup_fd(self._wakeup_before)
 
     def forked(self) -> None:
         """In a child: give the signals back, and leave the pipe to the parent."""

@@ -79,8 +79,8 @@ EXCEPTIONS: dict[str, tuple[int, str]] = {
         "the public face: sync and async verbs with their docstrings and overloads in one place",
     ),
     "lifegraph/graph.py::Graph": (400, "the same face, which is one class"),
-    "lifegraph/run/engine.py": (345, "all that a driver may ask of a run, and all that a run decides, read as one"),
-    "lifegraph/run/engine.py::Run": (300, "the same, which is one class"),
+    "lifegraph/run/engine.py": (365, "all that a driver may ask of a run, and all that a run decides, read as one"),
+    "lifegraph/run/engine.py::Run": (315, "the same, which is one class"),
     "lifegraph/drive/threads.py": (395, "the scheduler is read whole: who holds the key, who waits, who is woken"),
     "lifegraph/drive/threads.py::Driver": (340, "the same, which is one class"),
 }
@@ -105,7 +105,8 @@ BASE_EXCEPTION: dict[str, tuple[int, str]] = {
         "an interrupt or cancellation is thrown into the steps of a verb, on a thread and on a loop",
     ),
     "lifecycle.lifecycle": (1, "an interrupt while others finish a teardown is raised again at its end"),
-    "lifecycle.session": (4, "whatever main raises, sync or async, the teardown follows and the exit code tells"),
+    "lifecycle.saying": (1, "a stream of the user's that raises keeps no process from ending"),
+    "lifecycle.session": (3, "whatever main raises, sync or async, the teardown follows and the exit code tells"),
     "log": (1, "a log handler that raises decides nothing"),
     "run.failure": (1, "the text of an exception is the user's code too"),
 }

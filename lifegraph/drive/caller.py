@@ -39,18 +39,21 @@ class Caller(Generic[T]):
 
     def wait(self) -> T:
         """Have the verb done, and wait for it; an interrupt meanwhile is passed on to it."""
-        struck: KeyboardInterrupt | None = None
+        struck: list[KeyboardInterrupt] = []
+        told = 0
         while True:
             try:
-                if struck is not None:
-                    self._strike(struck)
-                    struck = None
+                if told < len(struck):
+                    told += 1
+                    self._strike(struck[told - 1])
                 self._attend()
                 break
             except KeyboardInterrupt as why:
-                struck = why
+                struck.append(why)
         if self._error is not None:
             raise self._error
+        if struck:  # too late for the verb to take notice
+            raise struck[0]
         return self._value
 
     def _attend(self) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,8 @@ class Lanes:
         self._lives = lives
         self._dedicated: dict[int, Dedicated] = {}
         self._private: PrivateLoop | None = None
+        self._lent = False
+        self.factory: Callable[[], Any] | None = None  # makes the private loop
 
     def dedicated(self, member: int) -> Dedicated:
         """The thread of this member."""
@@ -61,15 +64,13 @@ class Lanes:
 
     def host(self, member: int, home: Any, base: Context) -> Host:
         """The host task of this member: on its own loop, else on the graph's, else on ``home``, else on a private one."""
-        from .loop import Host, PrivateLoop  # noqa: PLC0415 - loads asyncio, which only async resources need
+        from .loop import Host  # noqa: PLC0415 - loads asyncio, which only async resources need
 
         host: Host | None = self._lives.hosts.get(member)
         if host is None:
             loop = self._lives.loops.get(member) or self._lives.home or home
             if loop is None:
-                if self._private is None:
-                    self._private = PrivateLoop()
-                loop = self._private.loop
+                loop = self._own_loop().loop
             self._lives.loops[member] = loop
             name = self._lives.model.names[member]
             host = self._lives.hosts[member] = Host(
@@ -80,6 +81,22 @@ class Lanes:
                 ours=self._private is not None and loop is self._private.loop,
             )
         return host
+
+    def _own_loop(self) -> PrivateLoop:
+        from .loop import PrivateLoop  # noqa: PLC0415 - loads asyncio, which only async resources need
+
+        if self._private is None:
+            self._private = PrivateLoop(self.factory)
+        return self._private
+
+    @contextmanager
+    def lent_loop(self) -> Generator[Any, None, None]:
+        """The private loop; it is not ended while inside."""
+        self._lent = True
+        try:
+            yield self._own_loop().loop
+        finally:
+            self._lent = False
 
     def where(self, member: int) -> str | None:
         """Where the host task of this member hangs."""
@@ -96,8 +113,8 @@ class Lanes:
             if (host := self._lives.hosts.pop(member, None)) is not None:
                 host.end()
             self._lives.loops.pop(member, None)
-        if self._private is not None and not any(
-            h.loop is self._private.loop for h in list(self._lives.hosts.values())
-        ):
+        if self._lent or self._private is None:
+            return
+        if not any(host.loop is self._private.loop for host in list(self._lives.hosts.values())):
             self._private.end()
             self._private = None

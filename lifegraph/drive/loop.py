@@ -13,8 +13,8 @@ import types
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import Context
+from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import Context, copy_context
 from typing import Any
 
 from ..errors import HookError
@@ -27,6 +27,7 @@ __all__ = [
     "Job",
     "PrivateLoop",
     "Waiter",
+    "begin_on",
     "forever_cancelled",
     "runner_of",
     "shield",
@@ -39,8 +40,8 @@ Job = Callable[[], Awaitable[None]]
 class PrivateLoop:
     """An event loop in a thread of ours, for async hooks of a graph that is driven without one."""
 
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+    def __init__(self, factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
+        self.loop = asyncio.new_event_loop() if factory is None else factory()
         self._ended = False
         ready = threading.Event()
         pool.engage(lambda: self._live(ready))
@@ -202,6 +203,30 @@ def without_hooks(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, An
             got, thrown = (yield due), None
         except BaseException as why:  # noqa: BLE001 - whatever is thrown in belongs to the coroutine
             got, thrown = None, why
+
+
+def begin_on(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None], then: Callable[[], None]
+) -> Callable[[], None]:
+    """Have ``coroutine``, which raises nothing, run on ``loop``, in the caller's context; return what cancels it.
+
+    ``then`` is called when it is over. From any other thread than the loop's.
+    """
+    context, tasks = copy_context(), list[asyncio.Task[None]]()
+
+    def begin() -> None:
+        tasks.append(asyncio.Task(coroutine, loop=loop, context=context))
+        tasks[0].add_done_callback(lambda _: then())
+
+    def stop() -> None:
+        tasks[0].cancel()  # `begin` came first
+
+    def cancel() -> None:
+        with suppress(RuntimeError):  # the loop is closed, and what ran there is over
+            loop.call_soon_threadsafe(stop)
+
+    loop.call_soon_threadsafe(begin)
+    return cancel
 
 
 def runner_of(loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> asyncio.Runner:

@@ -11,8 +11,9 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
+from functools import partial
 from time import monotonic, sleep
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +21,7 @@ from ..run import Failure, Run, is_awaitable
 from . import stacks
 from .caller import Caller
 from .lanes import Lanes
-from .pool import alarms, here, pool
+from .pool import NoThread, alarms, here, pool
 
 __all__ = ["Driver", "Letter", "acting"]
 
@@ -207,12 +208,16 @@ class Driver:
         """Read the mail, unless somebody does so now; return what to do next, or -1."""
         number = -1
         while self._key.acquire(False):
+            helper = None
             try:
                 self._read_mail()
                 if takes and number < 0:
                     number = self._take()
                 helper = self._helper()
                 self._keep_time()
+            except Exception as why:  # noqa: BLE001 - a bug of ours: whatever is unsettled is then on the safe side
+                number = -1
+                self._break_off(why)
             finally:
                 self._key.release()
             self.run.trash.clear()
@@ -266,16 +271,13 @@ class Driver:
         run, mail, now = self.run, self._mail, monotonic()
         while mail:
             letter = mail.popleft()
-            try:
-                if isinstance(letter, tuple):
-                    number, failure, value, awaited = letter
-                    self._at_work.pop(number, None)
-                    self._elsewhere.pop(number, None)
-                    run.answer(number, failure, now, value, awaited=awaited)
-                else:
-                    letter(now)
-            except Exception as why:  # noqa: BLE001 - a bug of ours: whatever is unsettled is then on the safe side
-                run.break_off(Failure.of(why), now)
+            if isinstance(letter, tuple):
+                number, failure, value, awaited = letter
+                self._at_work.pop(number, None)
+                self._elsewhere.pop(number, None)
+                run.answer(number, failure, now, value, awaited=awaited)
+            else:
+                letter(now)
             while run.lost:
                 self._look_where(run.lost.pop())
             while run.errands:
@@ -287,7 +289,8 @@ class Driver:
         """Have the run ticked when that is due; after every beginning, for each brings a deadline."""
         if self._watched and not self.finished and (due := self.run.alarm) < self._armed:
             self._armed = due
-            alarms.at(due, self._ticked)
+            with suppress(NoThread):  # there is no limit where no thread can be started
+                alarms.at(due, self._ticked)
 
     def _take(self) -> int:
         if len(self._at_work) >= self._workers:
@@ -361,12 +364,20 @@ class Driver:
     def _finish(self, now: float) -> None:
         if self.finished:
             return
-        self.run.close(now)
-        self._lanes.tidy()
-        if self._then is not None:
-            self._then()
+        for last in (self._lanes.tidy, partial(self.run.close, now), self._then):
+            try:
+                if last is not None:
+                    last()
+            except Exception as why:  # noqa: BLE001 - a bug of ours: nobody must wait for ever because of it
+                self.run.break_off(Failure.of(why), now)
         self.finished = True
         self._wake()
+
+    def _break_off(self, why: Exception) -> None:
+        """A bug of ours: what is unsettled is then on the safe side, and whoever waits is told."""
+        now = monotonic()
+        self.run.break_off(Failure.of(why), now)
+        self._finish(now)
 
     def _ring(self) -> None:
         try:

@@ -136,7 +136,7 @@ class Coming(Ground):
             with self.mutex:
                 closing = self.state is State.CLOSING
                 if closing:  # the teardown of all takes down what came of it
-                    self._prior = {**(self._prior or {}), **run.start_details()} if run.errors else self._prior
+                    self._prior = {**(self._prior or {}), **run.start_details()} if run.raised else self._prior
                 elif not run.ok or interrupt is not None:
                     back = self._undo(run, nodes, latch)
             if back is not None:
@@ -158,13 +158,13 @@ class Coming(Ground):
         return back
 
     def _say_undone(self, run: Start, back: Teardown, nodes: list[int], interrupt: BaseException | None) -> NoReturn:
-        failed = ", ".join(run.name(node) for node in run.errors)
+        culprits = run.culprits
         with self.mutex:
             errors = self._start_errors(run, back)
             self.lives.forget([node for node in nodes if not self.lives.is_alive(node)])
         if interrupt is not None:
             raise interrupt
-        raise StartError(f"{failed} of graph {self.title!r} did not start", errors, back.report)
+        raise StartError(f"{culprits} of graph {self.title!r} did not start", errors, back.report)
 
     def _join(self, nodes: list[int]) -> tuple[Start, Latch]:
         assert self._start is not None
@@ -206,4 +206,4 @@ class Coming(Ground):
     def _start_errors(self, run: Start, back: Teardown) -> list[Exception]:
         """What the start raised, and what its roll-back raised on top."""
         hung = {run.nodes[node] for node in run.errors if run.hung(node)}
-        return [*run.errors.values(), *(e for node, e in sorted(back.errors.items()) if back.nodes[node] not in hung)]
+        return [*run.raised, *(e for node, e in sorted(back.errors.items()) if back.nodes[node] not in hung)]

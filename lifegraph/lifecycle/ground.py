@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from time import monotonic
 from typing import Any
@@ -15,7 +16,7 @@ from ..drive.lanes import Lanes
 from ..drive.latch import Latch
 from ..drive.pool import Mutex, loop_here
 from ..drive.threads import Driver, acting
-from ..errors import GraphClosingError, GraphStateError, PoisonedError, TeardownError, message, short
+from ..errors import GraphClosingError, GraphStateError, InternalError, PoisonedError, TeardownError, message, short
 from ..events import Event
 from ..model import Model
 from ..plan import Plan
@@ -67,6 +68,7 @@ class Ground:
         self._start_error: tuple[str, list[Exception]] | None = None
         self._interrupt: BaseException | None = None  # of who waits for the teardown
         self.inert = False  # the copy of a living graph in a forked child
+        self._broken: InternalError | None = None  # the bug of ours that left no report
         self._failures: list[Exception] = []  # of the last teardown, for its error
         self._prior: dict[int, Detail] | None = None  # of starts that failed
         self._requested: tuple[float, float | None] | None = None  # a teardown asked for during the start: when, grace
@@ -128,6 +130,14 @@ class Ground:
         """Seconds until the limit of the hook that runs here, or the grace; infinity where neither is."""
         found = acting()
         return math.inf if found is None else found[0].run.time_left(found[1], monotonic())
+
+    def make_loops_by(self, factory: Callable[[], Any] | None) -> None:
+        """Have the graph's own loop made by ``factory``."""
+        self._lanes.factory = factory
+
+    def lent_loop(self) -> AbstractContextManager[Any]:
+        """The graph's own loop, which runs in a thread of its own, for something else beside its resources."""
+        return self._lanes.lent_loop()
 
     # Refusing --------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ Verbs are `Steps`, written once for threads and loops; the lock is not held over
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from time import monotonic
 
@@ -14,23 +13,22 @@ from ..drive.pool import loop_here, pool
 from ..drive.steps import Steps, on_thread
 from ..drive.threads import Driver
 from ..errors import (
-    DeclarationError,
     GraphStateError,
     ReentrantTeardownError,
     StartError,
     message,
     short,
 )
-from ..events import NoteTaken, StartBegan, StartEnded, TeardownBegan, TeardownEnded
+from ..events import StartBegan, StartEnded
 from ..report import Report
 from ..run import Phase, Start, Teardown
-from .coming import Coming
+from .ending import Ending
 from .ground import State
 
 __all__ = ["Lifecycle"]
 
 
-class Lifecycle(Coming):
+class Lifecycle(Ending):
     """A graph's life as a whole. Every method is safe from any thread."""
 
     # Up --------------------------------------------------------------------------------------------------
@@ -64,14 +62,14 @@ class Lifecycle(Coming):
                 self._started.open()
                 return
             since, grace = self._requested or (monotonic(), self.grace)
-            self._prior = run.start_details()
-            failed = ", ".join(run.name(node) for node in run.errors)
-            self.state = State.CLOSING
-        back = yield from self._tear_down(grace, None, since)
-        if run.errors:
-            text = f"graph {self.title!r} did not start, because of {failed}"
-            self._start_error = text, self._start_errors(run, back)
-        self._started.open()
+            self._prior, self.state = run.start_details(), State.CLOSING
+        try:
+            back = yield from self._tear_down(grace, None, since)
+            if run.raised:
+                text = f"graph {self.title!r} did not start, because of {run.culprits}"
+                self._start_error = text, self._start_errors(run, back)
+        finally:
+            self._started.open()
         if (interrupt := interrupt or self._interrupt) is not None:
             raise interrupt
         yield from self._say_start_failed()
@@ -88,9 +86,9 @@ class Lifecycle(Coming):
         self.herald.listen()
         run = Start(plan, nodes, self.lives, graph=self._graph, herald=self.herald)
         driver = Driver(run, self.workers, self._lanes, lambda: self._tell_started(run))
-        self.state = State.STARTING
         if not self.herald.quiet:
             self.herald.tell(StartBegan(self.title, monotonic(), len(nodes)))
+        self.state = State.STARTING
         return run, driver
 
     def _tell_started(self, run: Start) -> None:
@@ -132,7 +130,13 @@ class Lifecycle(Coming):
                 raise self._interrupt
         else:
             yield self._closed
-        assert self.report is not None
+        return self._reported()
+
+    def _reported(self) -> Report:
+        """The report of the teardown; raises the bug of ours that left none."""
+        if self.report is None:
+            assert self._broken is not None
+            raise self._broken
         return self.report
 
     def _tear_down(self, grace: float | None, body: BaseException | None, since: float) -> Steps[Teardown]:
@@ -143,7 +147,10 @@ class Lifecycle(Coming):
             driver.send(partial(driver.run.call_off, end))
             yield from self._patiently(latch)
         with self.mutex:
-            run = self._begin_teardown(grace, body, since)
+            try:
+                run = self._begin_teardown(grace, body, since)
+            except Exception as why:
+                raise self._break_down(why) from why
             driver = self._down = Driver(run, self.workers, self._lanes, lambda: self._end(run))
             if self._hurried:
                 driver.send(run.hurry)
@@ -158,42 +165,6 @@ class Lifecycle(Coming):
                 yield latch
             except BaseException as why:  # noqa: BLE001 - raised again at the end
                 self._interrupt = self._interrupt or why
-
-    def _begin_teardown(self, grace: float | None, body: BaseException | None, since: float) -> Teardown:
-        try:
-            self.model.seal(lenient=True)
-            some = None
-        except DeclarationError as error:  # no whole plan can be made; what is alive is checked as it came in
-            some = self.lives.alive()
-            self.herald.tell(NoteTaken(self.title, since, f"torn down as it was declared, with faults: {error}"))
-        self.herald.listen()
-        plan, nodes = self.freeze(some)
-        if some is not None and len(plan.sequence) < len(plan):  # never: edges are checked as they come in
-            plan, nodes = self.freeze([nodes[node] for node in plan.sequence])
-        plan = replace(plan, grace=grace)
-        if not self.herald.quiet:
-            self.herald.tell(TeardownBegan(self.title, since, len(nodes), grace))
-        return Teardown(plan, nodes, self.lives, herald=self.herald, body=body, prior=self._prior, since=since)
-
-    def _end(self, run: Teardown) -> None:
-        """The teardown is over; on the thread that brought it there, which must not wait for observers."""
-        report = run.report
-        assert report is not None
-        if not self.herald.quiet or not report.ok:
-            self.herald.tell(TeardownEnded(self.title, run.closed, report.seconds, report.ok, report.held))
-        self._failures = [error for _, error in sorted(run.errors.items())]
-        if not self.herald.idle:
-            try:
-                pool.engage(lambda: self._conclude(report, self.herald.finish()))
-                return
-            except RuntimeError:  # no thread can be started any more
-                pass
-        self._conclude(report, ())
-
-    def _conclude(self, report: Report, notes: tuple[str, ...]) -> None:
-        self.report = replace(report, notes=report.notes + notes) if notes else report
-        self.state = State.CLOSED
-        self._closed.open()
 
     def ask(self, since: float) -> None:
         """A teardown is wanted: call a start off. What is running is ended by its body, or by who asks."""

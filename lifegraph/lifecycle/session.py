@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import logging
-import os
 import sys
-import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from time import monotonic
@@ -17,8 +14,10 @@ from ..drive.pool import loop_here, pool
 from ..drive.steps import on_loop, on_thread
 from ..errors import DeclarationError, GraphClosingError, GraphStateError, StartError
 from ..quarantine import quarantine
+from ..run import is_awaitable
 from ..signals import Signals
 from .lifecycle import Lifecycle
+from .saying import exit_status, leave, say, told
 
 __all__ = ["Session", "heard", "listening", "run"]
 
@@ -87,7 +86,7 @@ class Session:
         self.life.hurry()
         report = self.life.wait_closed(1.0)
         held = ", ".join(report.held) if report is not None else "the teardown is not over"
-        _say(f"lifegraph: graph {self.life.title!r} was hurried; not released: {held or 'nothing'}")
+        say(f"lifegraph: graph {self.life.title!r} was hurried; not released: {held or 'nothing'}")
 
     # One whole life --------------------------------------------------------------------------------------
 
@@ -100,11 +99,30 @@ class Session:
                 else:
                     with self.signals:
                         got = main(graph)
-                    _refuse_awaitable(got, main)
+                    if is_awaitable(got) and not self.life.inert:
+                        self._have_awaited(got)
             except BaseException as why:  # noqa: BLE001 - whatever main raises, the teardown follows
                 self.error = why
         if self.life.state != "closed" and not self.life.inert:
             on_thread(self.life.teardown(None, self._own_error(), since=self.since))
+
+    def _have_awaited(self, main: Any) -> None:
+        """A ``main`` that hid its being async is awaited on the loop of the graph's resources."""
+        from ..drive.loop import begin_on  # noqa: PLC0415 - loads asyncio, which only async users need
+
+        over, struck = Latch(), list[KeyboardInterrupt]()
+        with self.life.lent_loop() as loop:
+            cancel = self._cancel = begin_on(loop, self._guarded(main), over.open)
+            if self.asked.is_open:
+                cancel()
+            while not over.is_open:
+                try:
+                    over.wait()
+                except KeyboardInterrupt as why:  # main gave the signals to somebody else
+                    struck.append(why)
+                    cancel()
+        if struck:
+            raise struck[0]
 
     async def alive(self, graph: object, main: Callable[[Any], Any]) -> None:
         """The same for an async ``main``, on the loop that runs here."""
@@ -143,17 +161,17 @@ class Session:
         report, error = self.life.report, self._own_error()
         code = signal_exit if self.was_asked else 0
         if self.life.request_error is not None:
-            _say(_told(self.life.request_error))
+            say(told(self.life.request_error))
             code = 1
         if isinstance(error, SystemExit):
-            code = _exit_status(error)
+            code = exit_status(error)
         elif error is not None:
-            _say(_told(error))
+            say(told(error))
             code = 1
         if self.start_failed:
             code = 2
         if report is not None and not report.ok:
-            _say(report.to_text())
+            say(report.to_text())
             code = 3
         return code
 
@@ -167,7 +185,7 @@ class Session:
     def _start_failed(self, why: Exception) -> bool:
         if not isinstance(why, GraphClosingError):
             self.start_failed = True
-            _say(str(why) if isinstance(why, DeclarationError) else _told(why))
+            say(str(why) if isinstance(why, DeclarationError) else told(why))
         return False
 
     def _own_error(self) -> BaseException | None:
@@ -216,6 +234,7 @@ def run(
         session.end_early()
         return session.exit_code(signal_exit)
     life.check_open("run")
+    life.make_loops_by(loop_factory)
     session.open()
     try:
         if main is not None and (inspect.iscoroutinefunction(main) or inspect.iscoroutinefunction(type(main).__call__)):
@@ -231,7 +250,7 @@ def run(
             )
         code = session.exit_code(signal_exit)
         if hard_exit and quarantine():
-            _leave(code)
+            leave(code)
     finally:
         session.close()
     if runner is not None:
@@ -239,61 +258,10 @@ def run(
     return code
 
 
-def _say(text: str) -> None:
-    """One text on stderr, where there is one that takes it in time."""
-    _in_time(lambda: (sys.stderr.write(f"{text}\n"), sys.stderr.flush()))
-
-
 def _nothing() -> None:
     """There is no body to end."""
-
-
-def _refuse_awaitable(got: object, main: object) -> None:
-    if hasattr(type(got), "__await__"):
-        if inspect.iscoroutine(got):
-            got.close()
-        raise GraphStateError(f"main {getattr(main, '__name__', main)!r} returned an awaitable, which nobody awaits\n"
-            "  hint     hand in the async def itself: graph.run(app)")  # fmt: skip
-
-
-def _told(group: BaseException) -> str:
-    return "".join(traceback.format_exception(group)).rstrip()
-
-
-def _exit_status(error: SystemExit) -> int:
-    if error.code is None or isinstance(error.code, int):
-        return error.code or 0
-    _say(str(error.code))
-    return 1
 
 
 def _call_soon(loop: Any, call: Callable[[], object]) -> None:
     with suppress(RuntimeError):  # the loop is over, and the body with it
         loop.call_soon_threadsafe(call)
-
-
-def _leave(code: int) -> None:
-    """Leave without finalization: what is held stays as it is to the very end."""
-    streams = [stream.flush for stream in (sys.stdout, sys.stderr) if stream is not None]
-    for flush in (logging.shutdown, *streams):
-        _in_time(flush)
-    os._exit(code)
-
-
-def _in_time(call: Callable[[], object]) -> None:
-    """Do this on a thread of ours and wait a second at most: a hook that hangs may hold a lock of stdio or logging."""
-    done = Latch()
-
-    def do() -> None:
-        try:
-            call()
-        except BaseException:  # noqa: BLE001 - a stream of the user's; the process is about to end anyway
-            pass
-        finally:
-            done.open()
-
-    try:
-        pool.engage(do)
-    except RuntimeError:  # no thread can be started any more
-        do()
-    done.wait(1.0)

@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any, ClassVar, Final, Protocol
 
-from ..errors import HookTimeout, short
+from ..errors import HookTimeout, InternalError, short
 from ..events import AnswerLate, Event, HookBegan, HookEnded, NoteTaken, StillWaiting
 from ..plan import Plan
 from ..report import Detail
@@ -62,6 +63,7 @@ class Run(ABC):
         self.lost: list[int] = []  # given up where they hang; the driver looks where, and empties it
         self.trash: list[object] = []  # released objects, for the driver to drop without the key
         self.errors: dict[int, Exception] = {}
+        self.internal: InternalError | None = None  # a bug of ours, which ended the run
         self.details: dict[int, Detail] = {}
         self.notes: list[str] = []
         self.began = array("d", [-1.0]) * len(nodes)
@@ -96,6 +98,8 @@ class Run(ABC):
 
     def begin(self, node: int, now: float) -> bool:
         """``node`` is acted on from now, or goes on to be. False when it was cut or given up meanwhile."""
+        if self.internal is not None:
+            return False
         if self.began[node] >= 0:
             return node in self.walk.acting
         limit = self._limits[node] if self.specs[node].hooks.lane != "caller" else None
@@ -129,7 +133,7 @@ class Run(ABC):
     ) -> None:
         """`act` has returned ``value``, or raised. ``awaited``: it was awaited already, if it had to be."""
         walk = self.walk
-        if walk.states[node] != _RUNNING:
+        if walk.states[node] != _RUNNING or self.internal is not None:
             self._answered_late(node, failure, now, value)
             return
         if failure is None:
@@ -192,13 +196,23 @@ class Run(ABC):
 
     @property
     def over(self) -> bool:
-        """Every member is settled."""
-        return self.walk.over
+        """Every member is settled, or never will be."""
+        return self.walk.over or self.internal is not None
 
     @property
     def settled(self) -> int:
         """How many members are settled."""
         return self.walk.settled
+
+    @property
+    def raised(self) -> list[Exception]:
+        """All errors, a bug of ours first."""
+        return [*((self.internal,) if self.internal is not None else ()), *self.errors.values()]
+
+    @property
+    def culprits(self) -> str:
+        """The names of what raised, for people."""
+        return ", ".join(map(self.name, self.errors)) or "an internal error"
 
     def name(self, node: int) -> str:
         """What it is called in its graph."""
@@ -217,9 +231,14 @@ class Run(ABC):
         self.closed = now
 
     def break_off(self, why: Failure, now: float) -> None:
-        """A bug of ours: note it, and put everything unsettled on the safe side."""
-        self._note(f"internal error, please report: {why.kind}: {why.text}\n{why.trace}", now)
-        self.hurry(now)
+        """A bug of ours: the run is over; `close` puts on the safe side whatever is unsettled. Raises nothing."""
+        text = f"internal error, please report: {why.kind}: {why.text}\n{why.trace}"
+        if self.internal is None:
+            self.internal = InternalError(text)
+            self.internal.__cause__ = why.error
+        self.notes.append(text)
+        with suppress(Exception):  # the bug may be there
+            self._herald.tell(NoteTaken(self.plan.title, now, text))
 
     # What a start or a teardown decides ------------------------------------------------------------------
 

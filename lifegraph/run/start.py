@@ -47,7 +47,18 @@ class Start(Run):
     @property
     def ok(self) -> bool:
         """Everything that was to come up is up."""
-        return not self.walk.cut and not self.errors
+        return not self.walk.cut and not self.errors and self.internal is None
+
+    def close(self, now: float) -> None:
+        """After a bug of ours: of whatever had begun and is not up, nothing is known."""
+        super().close(now)
+        if self.internal is None:
+            return
+        for node, member in enumerate(self.nodes):
+            if self.began[node] >= 0 and not self.walk.state(node).settled and self.lives.phase(member) is not Phase.UP:
+                self._note_detail(node, start_error="given up, because of an internal error")
+                self.lives.move(member, Phase.HUNG)
+        self._tell_watchers()
 
     def interrupt(self, now: float) -> None:
         """First: nothing more begins. Then: what is starting is given up."""

@@ -27,7 +27,7 @@ class Teardown(Run):
     """Stops members, and gives each of them its fate.
 
     ``body`` is what the body of a ``with`` raised, for context managers. ``prior`` tells, by member, of a start
-    that is rolled back. The grace, in seconds, counts from ``since`` (the driver's clock) or from the opening.
+    that failed and is rolled back. The grace, in seconds, counts from ``since`` (the driver's clock) or from the opening.
     """
 
     hook: ClassVar[str] = "stop"
@@ -49,7 +49,7 @@ class Teardown(Run):
         self.report: Report | None = None
         self._body = body
         self._since = since
-        self._start_failed = prior is not None
+        self._start_failed = bool(prior)
         for node, member in enumerate(nodes):
             if prior and member in prior:
                 self.details[node] = Detail(start_error=prior[member].start_error, stack=prior[member].stack)
@@ -72,7 +72,9 @@ class Teardown(Run):
     def close(self, now: float) -> None:
         """Sum up: the report, and the quarantine of what is not released."""
         super().close(now)
-        self.report = report = Report(
+        if self.internal is not None:
+            self._settle_broken()
+        report = Report(
             self.plan, bytes(self.codes), self.began, self.ended, self.details, now - self.opened,
             (*self.notes, *self.lives.notes), start_failed=self._start_failed,
         )  # fmt: skip
@@ -80,6 +82,7 @@ class Teardown(Run):
             if _FATES[code].held:
                 detail = self.details.get(node, Detail())
                 self.lives.confine(self.nodes[node], report.reason(node), (_FATES[code], detail))
+        self.report = report
 
     # The step of one -------------------------------------------------------------------------------------
 
@@ -142,6 +145,21 @@ class Teardown(Run):
         else:
             self._not_attempted(node, Fate.POISONED if state is State.BLOCKED else Fate.ABANDONED, now)
 
+    def _settle_broken(self) -> None:
+        """A bug of ours ended the run: what is alive and has no fate is not proven stopped."""
+        tainted: set[int] = set()
+        for node in self.plan.sequence:
+            alive = self.lives.is_alive(self.nodes[node])
+            if alive and not _FATES[self.codes[node]].held:
+                begun = self.began[node] >= 0
+                fate = Fate.TIMED_OUT if begun else Fate.POISONED if node in tainted else Fate.ABANDONED
+                self.codes[node] = _CODES[fate]
+                if fate is not Fate.POISONED:
+                    kind, text = ("HookTimeout", "given up") if begun else ("NotAttempted", "not attempted")
+                    self._note_detail(node, error=f"{text}, because of an internal error", error_type=kind)
+            if _FATES[self.codes[node]].held:
+                tainted.update(self.plan.uses[node])
+
     def _unproven_before(self, node: int, phase: int) -> None:
         """No stop is called: its start still ran at its limit, or an earlier teardown did not release it."""
         if phase == Phase.HELD:
@@ -161,7 +179,8 @@ class Teardown(Run):
             why = "the grace ran out" if self.walk.end < _INF else "the teardown was hurried"
             self.errors[node] = self._signed(node, NotAttempted(f"{self.name(node)}: not attempted, {why}"))
             self._note_detail(node, error=f"not attempted, {why}", error_type="NotAttempted")
-        self._herald.tell(ResourceSettled(self.plan.title, now, self.name(node), fate))
+        if not self._herald.quiet:
+            self._herald.tell(ResourceSettled(self.plan.title, now, self.name(node), fate))
 
 
 def _idle(lives: Lives, member: int, spec: Spec) -> bool:

@@ -254,6 +254,22 @@ class TestLog:
             "assert (log.handlers, log.level, log.propagate) == ([], 0, True)\n"
         )
 
+    def test_consequences_are_summed_up(self, world: World, caplog: pytest.LogCaptureFixture) -> None:
+        """At the default level each root has its line, and all that it poisoned one together, however many these are."""
+        chain = [world.kind(f"r{n}", [f"r{n + 1}"]) for n in range(500)]
+        with caplog.at_level(logging.WARNING, "lifegraph"):
+            _, report = whole_life(
+                *chain,
+                world.kind("r500"),
+                world.kind("top", ["r0"], stop=raises(OSError("x"))),
+                world.kind("other", ["r0"], stop=raises(OSError("y"))),
+            )
+        assert 501 == len(report.poisoned)
+        lines = [record.getMessage() for record in caplog.records]
+        assert 3 == len(lines)
+        assert all(any(f"resource={root} " in line for line in lines[:2]) for root in ("other", "top"))
+        assert "and 491 more" in lines[2]
+
     def test_lines_have_keys_and_values(self, world: World, caplog: pytest.LogCaptureFixture) -> None:
         """At DEBUG everything is there, with the names as values; at the default level only what went wrong."""
         with caplog.at_level(logging.DEBUG, "lifegraph"):

@@ -158,6 +158,7 @@ def test_a_teardown_asked_for_during_start_rolls_back(world: World) -> None:
     assert {"base": "released", "slow": "released", "never": "skipped"} == fates(report)
     assert ["slow", "base"] == world.names("stop")
     assert ["base", "slow"] == world.names("start")
+    assert (False, 0) == (report.start_failed, report.exit_code)  # nothing failed: it was called off
     with pytest.raises(GraphClosingError) as caught:
         starting.result()
     assert report is caught.value.report

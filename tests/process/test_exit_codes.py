@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from signal import SIGTERM
+
 import pytest
 
 from tests.process.conftest import Begin
@@ -246,3 +249,57 @@ say(graph.report.to_text().strip().splitlines()[0])
 """)
     talk.over(0)
     assert 1 == talk.stderr.count(talk.lines[-1])
+
+
+def test_where_the_working_directory_is_gone(begin: Begin, tmp_path: Path) -> None:
+    """All is told still, with whole paths."""
+    talk = begin(
+        f"""
+os.mkdir(sys.argv[1])
+os.chdir(sys.argv[1])
+os.rmdir(sys.argv[1])
+graph = Graph(kind("base"), {BAD})
+try: graph["only"]
+except GraphStateError as why: say(why)
+sys.exit(graph.run(lambda graph: None, hard_exit=False))
+""",
+        str(tmp_path / "gone"),
+        cwd=tmp_path,
+    )
+    talk.over(3)
+    assert "FileNotFound" not in talk.stderr
+
+
+def test_a_start_that_was_called_off_has_not_failed(begin: Begin) -> None:
+    """A signal while it starts, and all that was up is released: signal_exit, and no word of a failure."""
+    talk = begin("""
+graph = Graph(kind("base"), kind("slow", "base", start=lambda: go.wait()), kind("top", "slow"))
+threading.Thread(target=lambda: (listen(), go.set()), daemon=True).start()
+sys.exit(graph.run(lambda graph: say("never"), signal_exit=7))
+""")
+    talk.hears("start slow")
+    talk.signal(SIGTERM)
+    talk.tell()
+    talk.over(7)
+    assert "never" not in talk.lines
+    assert "start rolled back" in talk.stderr
+    assert "failed" not in talk.stderr
+
+
+def test_a_traceback_shows_the_users_frames(begin: Begin) -> None:
+    """What run prints of a start, a main and a request that failed has the user's frames, and none of lifegraph's."""
+    talk = begin("""
+def start_breaks(): raise OSError("no answer")
+def main_breaks(graph): raise ValueError("main broke")
+async def amain_breaks(graph): raise ValueError("amain broke")
+def asks(graph): graph.request_teardown(RuntimeError("asked"))
+say(Graph(kind("base", start=start_breaks)).run(main_breaks))
+say(Graph(kind("base")).run(main_breaks))
+say(Graph(kind("base")).run(amain_breaks))
+say(Graph(kind("base")).run(asks))
+""")
+    talk.over(0)
+    assert ["2", "1", "1", "1"] == [line for line in talk.lines if line.isdigit()]
+    for word in ("in start_breaks", "no answer", "resource 'base'", "in main_breaks", "in amain_breaks", "asked"):
+        assert word in talk.stderr
+    assert "lifegraph/" not in talk.stderr

@@ -158,7 +158,6 @@ sys.exit(Graph(kind("only")).run(main, signal_exit=7))
     talk.over(7)
 
 
-@pytest.mark.xfail(strict=True, reason="a main that took the signals over is not ended by a request yet")
 def test_a_request_when_main_took_the_signals(begin: Begin) -> None:
     """A main that installed handlers of its own is ended by request_teardown, and those handlers are not called for it."""
     talk = begin("""

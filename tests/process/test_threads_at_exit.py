@@ -308,7 +308,6 @@ graph = Graph(Batcher, name="forgotten")
     assert [] == talk.lines
 
 
-@pytest.mark.xfail(strict=True, reason="listening to signals needs a thread; there is no fallback yet")
 def test_at_the_systems_limit_of_threads(begin: Begin) -> None:
     """Where no thread can be started, the graph does all on the calling thread."""
     talk = begin("""
