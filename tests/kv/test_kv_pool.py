@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from examples.kv_offload.memory.policies import Arc, PolicyName
 from examples.kv_offload.memory.pool import BlockPool, BlockState, Counts
 
 CAPACITY = 6
@@ -16,17 +17,19 @@ KEYS = st.lists(st.binary(min_size=1, max_size=1).map(lambda key: bytes([key[0] 
 OWNERS = st.sampled_from(["disk", "peer", "engine"])
 
 
-def pool(blocks=CAPACITY):
+def pool(blocks=CAPACITY, policy=PolicyName.LRU):
     """A pool over no memory at all: it never touches any."""
-    return BlockPool(None, blocks * 4096, 4096)  # type: ignore[arg-type]  # the registration is only kept
+    return BlockPool(None, blocks * 4096, 4096, policy)  # type: ignore[arg-type]  # the registration is only kept
 
 
 class PoolMachine(RuleBasedStateMachine):
     """Compares the pool with a model that knows the slots of keys, their writers and their pins."""
 
+    policy = PolicyName.LRU
+
     def __init__(self):
         super().__init__()
-        self.pool = pool()
+        self.pool = pool(policy=self.policy)
         self.writers: dict[bytes, tuple[str, int]] = {}
         self.ready: dict[bytes, int] = {}
         self.pins: dict[bytes, list[str]] = {}
@@ -103,6 +106,13 @@ class PoolMachine(RuleBasedStateMachine):
         else:
             assert before == self.pool.counts()
 
+    @rule()
+    def reset(self):
+        pinned = sum(bool(self.pins.get(key)) for key in self.ready)
+        assert pinned + len(self.writers) == self.pool.reset()
+        self._forget_evicted()
+        assert pinned == len(self.ready)
+
     @invariant()
     def slots_are_never_shared(self):
         slots = [*self.ready.values(), *(slot for _, slot in self.writers.values())]
@@ -116,13 +126,22 @@ class PoolMachine(RuleBasedStateMachine):
         assert CAPACITY - len(self.writers) - pinned == self.pool.room()
 
 
+class ArcMachine(PoolMachine):
+    """The same with the other policy: which block goes may differ, what may go does not."""
+
+    policy = PolicyName.ARC
+
+
 TestPoolMachine = PoolMachine.TestCase
-TestPoolMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPoolMachine.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestArcMachine = ArcMachine.TestCase
+TestArcMachine.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+both_policies = pytest.mark.parametrize("policy", PolicyName)
 
 
-def filled(blocks, key):
+def filled(blocks, key, policy=PolicyName.LRU):
     """A pool full of ready blocks, the first key the least recently used."""
-    full = pool(blocks)
+    full = pool(blocks, policy)
     keys = [key(number) for number in range(blocks)]
     full.reserve(keys, "engine")
     full.commit(keys, "engine")
@@ -139,9 +158,103 @@ def test_the_least_recently_used_goes_first(key):
     assert 1 == full.evicted
 
 
-def test_a_batch_is_evicted_whole_or_not_at_all(key):
-    """With one block pinned, no room is made for three."""
+def visit(pool, keys):
+    """What a request does to a block that is here, or to one that it has to compute."""
+    if pool.pin(keys, "engine") is None:
+        assert pool.reserve(keys, "engine") is not None
+        pool.commit(keys, "engine", pin_for=["engine"])
+        pool.unpin(keys, "engine")
+        return 0
+    pool.unpin(keys, "engine")
+    return 1
+
+
+@pytest.mark.parametrize(("policy", "kept"), [(PolicyName.LRU, 0), (PolicyName.ARC, 4)])
+def test_a_long_scan_washes_out_what_is_used_often_unless_the_policy_is_arc(key, policy, kept):
+    """Four blocks are used twice, then forty others once each: LRU has lost the four, ARC has them still."""
+    busy = pool(8, policy)
+    often = [key(number) for number in range(4)]
+    for each in often * 2:
+        visit(busy, [each])
+    for number in range(40):
+        visit(busy, [key(100 + number)])
+    assert kept == sum(busy.state(each) is BlockState.READY for each in often)
+
+
+def test_arc_learns_from_what_is_asked_for_again():
+    """What was given up after one use and is wanted again gives such blocks a larger share; the reverse takes it back."""
+    arc = Arc(4)
+
+    def serve(key):
+        arc.arrive(key)
+        arc.idle(key)
+
+    for key in (b"a", b"b", b"c", b"d"):
+        serve(key)
+    arc.use(b"a")
+    assert [b"b"] == arc.give_up(1)
+    assert 0 == arc.share
+    serve(b"b")
+    grown = arc.share
+    assert grown > 0
+    assert [b"c", b"a"] == arc.give_up(2), "those used once have no more than their share any longer"
+    serve(b"a")
+    assert arc.share < grown
+
+
+def test_arc_remembers_no_more_than_it_has_room_for():
+    """Over any number of keys it knows at most twice its capacity."""
+    arc = Arc(3)
+    for number in range(100):
+        key = number.to_bytes(2, "big")
+        if arc.idle_count() == 3:
+            arc.give_up(1)
+        arc.arrive(key)
+        arc.idle(key)
+        if number % 3 == 0:
+            arc.use(key)
+    assert len(arc.remembered()) <= 3
+    assert arc.idle_count() == 3
+
+
+@both_policies
+def test_an_aborted_write_leaves_no_trace(key, policy):
+    """The slot is free, and the same key can be written again."""
+    empty = pool(2, policy)
+    empty.reserve([key(1)], "engine")
+    empty.abort([key(1)], "engine")
+    assert Counts(2, 0, 0, 0) == empty.counts()
+    assert empty.reserve([key(1), key(2)], "engine") is not None
+    assert empty.reserve([key(3)], "engine") is None, "what is being written is never given up"
+
+
+@both_policies
+def test_a_reset_forgets_all_but_what_is_in_use(key, policy):
+    """A pinned block stays, with its pin; afterwards the pool works on."""
+    full, keys = filled(3, key, policy)
+    full.pin(keys[:1], "disk")
+    assert 1 == full.reset()
+    assert Counts(2, 0, 1, 1) == full.counts()
+    full.unpin(keys[:1], "disk")
+    assert full.reserve([key(7), key(8), key(9)], "engine") is not None
+
+
+def test_holders_say_how_much_and_for_how_long(key):
+    """Each owner with its blocks and bytes, and the age of the oldest of them; those who hold longest come first."""
     full, keys = filled(3, key)
+    full.pin(keys[:2], "disk")
+    full.pin(keys[:1], "peer")
+    full.pin(keys[:1], "disk")
+    full.unpin(keys[:1], "disk")
+    told = full.holders()
+    assert [("disk", 2, 2 * 4096), ("peer", 1, 4096)] == [(each.owner, each.blocks, each.nbytes) for each in told]
+    assert told[0].age >= told[1].age >= 0
+
+
+@both_policies
+def test_a_batch_is_evicted_whole_or_not_at_all(key, policy):
+    """With one block pinned, no room is made for three."""
+    full, keys = filled(3, key, policy)
     full.pin(keys[:1], "peer")
     assert full.reserve([key(7), key(8), key(9)], "engine") is None
     assert (3, 0) == (full.counts().ready, full.evicted)

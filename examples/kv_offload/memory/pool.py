@@ -1,4 +1,4 @@
-"""Who has which block of the region: fixed-size blocks, least recently used out first.
+"""Who has which block of the region: fixed-size blocks, given up in the order of a policy.
 
 A block is `free`, then `writing` (one writer), then `ready`; a ready block may be pinned by any number of owners. Only
 ready blocks without a pin are ever evicted, in batches that happen whole or not at all.
@@ -7,13 +7,15 @@ ready blocks without a pin are ever evicted, in batches that happen whole or not
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lifegraph import resource
 
+from .policies import Policy, PolicyName
 from .registration import Registration
 
 
@@ -35,18 +37,45 @@ class Counts:
     pinned: int
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who keeps blocks from being evicted, how much, and for how long already."""
+
+    owner: str
+    blocks: int
+    nbytes: int
+    age: float
+    """seconds since the oldest of its pins and writes that are still out"""
+
+
+@dataclass(slots=True)
+class _Pin:
+    count: int
+    since: float
+
+
 @dataclass(slots=True, eq=False)
 class _Block:
     slot: int
     writer: str | None
-    pins: Counter[str] = field(default_factory=Counter)
+    since: float
+    pins: dict[str, _Pin] = field(default_factory=dict)
+
+    def pin(self, owner: str, now: float) -> None:
+        pin = self.pins.get(owner)
+        if pin is None:
+            self.pins[owner] = _Pin(1, now)
+        else:
+            pin.count += 1
 
 
 @resource
 class BlockPool:
     """Blocks of `block_size` bytes over a pinned region of `size` bytes. Every method is thread-safe and brief."""
 
-    def __init__(self, registration: Registration, size: int, block_size: int) -> None:
+    def __init__(
+        self, registration: Registration, size: int, block_size: int, policy: PolicyName = PolicyName.LRU
+    ) -> None:
         if block_size <= 0 or size < block_size:
             raise ValueError(f"a region of {size} bytes holds no block of {block_size} bytes")
         self._registration = registration
@@ -55,7 +84,8 @@ class BlockPool:
         self._lock = threading.Lock()
         self._free = list(range(self.capacity - 1, -1, -1))
         self._blocks: dict[bytes, _Block] = {}
-        self._idle: OrderedDict[bytes, None] = OrderedDict()
+        self._policy_name = policy
+        self._policy = policy.make(self.capacity)
         self.evicted = 0
 
     def state(self, key: bytes) -> BlockState:
@@ -78,8 +108,10 @@ class BlockPool:
             if not self._make_room(len(keys)):
                 return None
             slots = [self._free.pop() for _ in keys]
+            now = time.monotonic()
             for key, slot in zip(keys, slots, strict=True):
-                self._blocks[key] = _Block(slot, writer)
+                self._blocks[key] = _Block(slot, writer, now)
+                self._policy.arrive(key)
             return slots
 
     def commit(self, keys: Iterable[bytes], writer: str, pin_for: Iterable[str] = ()) -> list[int]:
@@ -87,11 +119,13 @@ class BlockPool:
         owners = tuple(pin_for)
         with self._lock:
             written = self._written_by(keys, writer)
+            now = time.monotonic()
             for key, block in written:
                 block.writer = None
-                block.pins.update(owners)
+                for owner in owners:
+                    block.pin(owner, now)
                 if not owners:
-                    self._idle[key] = None
+                    self._policy.idle(key)
             return [block.slot for _, block in written]
 
     def abort(self, keys: Iterable[bytes], writer: str) -> None:
@@ -99,6 +133,7 @@ class BlockPool:
         with self._lock:
             for key, block in self._written_by(keys, writer):
                 del self._blocks[key]
+                self._policy.forget(key)
                 self._free.append(block.slot)
 
     def pin(self, keys: Sequence[bytes], owner: str) -> list[int] | None:
@@ -108,22 +143,22 @@ class BlockPool:
             ready = [block for block in blocks if block is not None and block.writer is None]
             if len(ready) != len(keys):
                 return None
+            now = time.monotonic()
             for key, block in zip(keys, ready, strict=True):
-                block.pins[owner] += 1
-                self._idle.pop(key, None)
+                self._use(key, block, owner, now)
             return [block.slot for block in ready]
 
     def pin_each(self, keys: Sequence[bytes], owner: str) -> list[int | None]:
         """Pin those of the blocks that are ready, and say where they are; None for each of the others."""
         slots: list[int | None] = []
+        now = time.monotonic()
         with self._lock:
             for key in keys:
                 block = self._blocks.get(key)
                 if block is None or block.writer is not None:
                     slots.append(None)
                     continue
-                block.pins[owner] += 1
-                self._idle.pop(key, None)
+                self._use(key, block, owner, now)
                 slots.append(block.slot)
         return slots
 
@@ -132,13 +167,14 @@ class BlockPool:
         with self._lock:
             for key in keys:
                 block = self._blocks[key]
-                if block.pins[owner] <= 0:
+                pin = block.pins.get(owner)
+                if pin is None:
                     raise KeyError(f"{owner} has no pin on block {block.slot}")
-                block.pins[owner] -= 1
-                if not block.pins[owner]:
+                pin.count -= 1
+                if not pin.count:
                     del block.pins[owner]
                 if not block.pins:
-                    self._idle[key] = None
+                    self._policy.idle(key)
 
     def evict(self, count: int) -> bool:
         """Free at least `count` blocks in all, or change nothing and say False."""
@@ -148,7 +184,7 @@ class BlockPool:
     def room(self) -> int:
         """Blocks that a reserve could have now: free ones and evictable ones."""
         with self._lock:
-            return len(self._free) + len(self._idle)
+            return len(self._free) + self._policy.idle_count()
 
     def counts(self) -> Counts:
         """Blocks by state, at one moment."""
@@ -159,13 +195,30 @@ class BlockPool:
 
     def owners(self) -> dict[str, int]:
         """Blocks pinned or being written, by owner."""
+        return {holder.owner: holder.blocks for holder in self.holders()}
+
+    def holders(self) -> list[Holder]:
+        """Who has blocks pinned or is writing some, those who have waited longest first."""
+        blocks: Counter[str] = Counter()
+        oldest: dict[str, float] = {}
         with self._lock:
-            held: Counter[str] = Counter()
             for block in self._blocks.values():
-                held.update(block.pins.keys())
+                held = [(owner, pin.since) for owner, pin in block.pins.items()]
                 if block.writer is not None:
-                    held[block.writer] += 1
-            return dict(held)
+                    held.append((block.writer, block.since))
+                for owner, since in held:
+                    blocks[owner] += 1
+                    oldest[owner] = min(since, oldest.get(owner, since))
+        now = time.monotonic()
+        ordered = sorted(oldest, key=oldest.__getitem__)
+        return [Holder(owner, blocks[owner], blocks[owner] * self.block_size, now - oldest[owner]) for owner in ordered]
+
+    def reset(self) -> int:
+        """Forget every block that nobody uses; says how many are kept because somebody does."""
+        with self._lock:
+            self._drop(self._policy.give_up(self._policy.idle_count()))
+            self._policy = self._fresh_policy()
+            return len(self._blocks)
 
     def stop(self) -> None:
         """Forget every block. Raises RuntimeError that names the owners while one is pinned or being written."""
@@ -176,17 +229,32 @@ class BlockPool:
         with self._lock:
             self._free = list(range(self.capacity - 1, -1, -1))
             self._blocks.clear()
-            self._idle.clear()
+            self._policy = self._policy_name.make(self.capacity)
 
     def _make_room(self, count: int) -> bool:
         missing = count - len(self._free)
-        if missing > len(self._idle):
+        if missing > self._policy.idle_count():
             return False
-        for _ in range(missing):
-            key, _nothing = self._idle.popitem(last=False)
-            self._free.append(self._blocks.pop(key).slot)
-            self.evicted += 1
+        if missing > 0:
+            self._drop(self._policy.give_up(missing))
+            self.evicted += missing
         return True
+
+    def _drop(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._free.append(self._blocks.pop(key).slot)
+
+    def _use(self, key: bytes, block: _Block, owner: str, now: float) -> None:
+        block.pin(owner, now)
+        self._policy.use(key)
+        self._policy.busy(key)
+
+    def _fresh_policy(self) -> Policy:
+        """One that knows the blocks that are there, all of them in use, and nothing of the past."""
+        policy = self._policy_name.make(self.capacity)
+        for key in self._blocks:
+            policy.arrive(key)
+        return policy
 
     def _written_by(self, keys: Iterable[bytes], writer: str) -> list[tuple[bytes, _Block]]:
         found = [(key, self._blocks.get(key)) for key in keys]
