@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pickle import PickleBuffer
+
 from lifegraph import resource
 
+from .libc import address_of
 from .pool import BlockPool
 from .region import Mapping
 
@@ -44,6 +47,35 @@ class View:
         """Bytes in a block."""
         return self._pool.block_size
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its blocks together; they follow one another without a gap."""
+        return self._pool.block_size * self._pool.capacity
+
+    def hold(self) -> list[PickleBuffer]:
+        """For who works with bare addresses: until each of these is released, `stop` raises.
+
+        A slice of a slice would not do: it keeps the mapping, and not the slice that it was cut from.
+        """
+        return [PickleBuffer(block) for block in self._slots]
+
+    @property
+    def address(self) -> int:
+        """Where its first block lies. An address keeps nothing mapped: `hold` the view for as long as it is used."""
+        return address_of(self._slots[0])
+
+    def is_stopped(self) -> bool:
+        """Every slice has been released."""
+        return all(_released(block) for block in self._slots)
+
     def block(self, slot: int) -> memoryview:
         """The bytes of a slot, shared and writable. After the view was stopped any use of them raises ValueError."""
         return self._slots[slot]
+
+
+def _released(block: memoryview) -> bool:
+    try:
+        block.nbytes  # noqa: B018 - asking is the test
+    except ValueError:
+        return True
+    return False
