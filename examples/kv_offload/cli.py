@@ -9,15 +9,17 @@ from pathlib import Path
 
 from lifegraph import LifegraphError, Report
 
-from .assembly import SMALLEST_BLOCK, Settings, assemble
-from .faults import TIERS
+from .assembly import SMALLEST_BLOCK, TIERS, Settings, assemble
+from .faults import Fault
 from .memory.pinning import PinError
+from .memory.policies import PolicyName
 from .memory.smaps import available_bytes
 from .units import parse_size, show_size
 
 DEFAULT_SIZE = 256 << 20
 SMALLEST_REGION = 64 * SMALLEST_BLOCK
 LARGEST_REGION = 1 << 40
+_PROCESSES = tuple(tier for tier in TIERS if tier != "disk")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,6 +55,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--report", type=Path, default=Path("report.json"), help="default: report.json")
     parser.add_argument("--fail", type=_failing, action="append", default=[], metavar="TIER:stop|start")
     parser.add_argument("--hang", choices=TIERS, action="append", default=[], metavar="TIER")
+    parser.add_argument(
+        "--lie", choices=TIERS, action="append", default=[], metavar="TIER", help="says ok, still writes"
+    )
+    parser.add_argument(
+        "--kill", choices=_PROCESSES, action="append", default=[], metavar="TIER", help="SIGKILL, half-way"
+    )
+    parser.add_argument("--tiers", type=_tiers, default=("peer", "disk"), help=f"of {', '.join(TIERS)} (peer,disk)")
+    parser.add_argument(
+        "--policy", type=PolicyName, choices=list(PolicyName), default=PolicyName.LRU, help="default: lru"
+    )
+    parser.add_argument("--redis", metavar="URL", help="use this redis-server and start none")
     return parser
 
 
@@ -67,6 +80,13 @@ def _size(text: str) -> int:
     return size // SMALLEST_BLOCK * SMALLEST_BLOCK
 
 
+def _tiers(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names or not set(names) <= set(TIERS) or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{text!r}: write some of {','.join(TIERS)}")
+    return names
+
+
 def _failing(text: str) -> tuple[str, str]:
     tier, _, hook = text.partition(":")
     if tier not in TIERS or hook not in ("start", "stop"):
@@ -75,13 +95,18 @@ def _failing(text: str) -> tuple[str, str]:
 
 
 def _settings(options: argparse.Namespace, size: int) -> Settings:
-    faults: dict[str, str] = {}
-    for tier, fault in [*options.fail, *((tier, "hang") for tier in options.hang)]:
+    faults: dict[str, Fault] = {}
+    asked = [(tier, Fault(hook)) for tier, hook in options.fail]
+    asked += [(tier, Fault.HANG) for tier in options.hang] + [(tier, Fault.LIE) for tier in options.lie]
+    for tier, fault in asked:
         if faults.setdefault(tier, fault) != fault:
             raise _WrongUse(f"{tier} can show one fault at a time: {faults[tier]} or {fault}")
+    missing = {*faults, *options.kill} - set(options.tiers)
+    if missing:
+        raise _WrongUse(f"no tier {' or '.join(sorted(missing))} in --tiers {','.join(options.tiers)}")
     if options.dir is not None and options.dir.exists() and not options.dir.is_dir():
         raise _WrongUse(f"--dir {options.dir} is not a directory")
-    return Settings(size, options.dir, faults)
+    return Settings(size, options.dir, faults, tiers=options.tiers, policy=options.policy, redis_url=options.redis)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -98,7 +123,7 @@ def _run(options: argparse.Namespace) -> int:
     size, notice = pinnable(options.size, SMALLEST_REGION)
     if notice:
         print(f"notice    {notice}")
-    return Demo(_settings(options, size), options.report).run()
+    return Demo(_settings(options, size), options.report, options.kill).run()
 
 
 def _plan(options: argparse.Namespace) -> int:

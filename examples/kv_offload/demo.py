@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lifegraph import Graph, Report
 
-from .assembly import Settings, assemble
+from .assembly import FAR, TIERS, Settings, assemble
 from .held import inspect
 from .memory.region import Mapping
 from .memory.registration import Registration
@@ -17,6 +19,7 @@ from .progress import progress
 from .serving.hierarchy import Hierarchy
 from .serving.prompts import Workload, prompts
 from .serving.traffic import COMPUTED, REGION, Traffic, WrongBytes
+from .tiers.child_process import ChildProcess
 from .tiers.directory import Directory
 from .tiers.tier import Tier
 from .units import show_rate, show_size
@@ -30,17 +33,19 @@ class _Seen:
     """What `main` saw while the graph was up. The objects outlive it only to be asked, never to be used."""
 
     mapping: Mapping
-    directory: Directory
+    directory: Directory | None
     engine: Traffic
     manager: Hierarchy
     tiers: list[Tier]
+    hosts: dict[str, ChildProcess]
     checksum: int | None = None
 
 
 class Demo:
     """Runs a hierarchy once; `main` is what the graph runs between start and teardown."""
 
-    def __init__(self, settings: Settings, report_path: Path) -> None:
+    def __init__(self, settings: Settings, report_path: Path, killed: Sequence[str] = ()) -> None:
+        self._killed = tuple(killed)
         self._settings = settings
         self._report_path = report_path
         self._seen: _Seen | None = None
@@ -70,10 +75,15 @@ class Demo:
         """
         seen = self._seen = _Seen(
             mapping=graph[Mapping],
-            directory=graph[Directory],
+            directory=graph[Directory] if "disk" in self._settings.tiers else None,
             engine=graph[Traffic],
             manager=graph[Hierarchy],
-            tiers=[graph["peer"], graph["disk"]],
+            tiers=[graph[label] for label in TIERS if label in self._settings.tiers],
+            hosts={
+                label: graph[FAR[label]]
+                for label in self._settings.tiers
+                if isinstance(graph[FAR[label]], ChildProcess)
+            },
         )
         region = graph[Mapping]
         print(f"region    {show_size(region.size)}, {graph[Registration].how}")
@@ -81,11 +91,23 @@ class Demo:
             print(f"note      {note}")
         try:
             with progress("prompts", WORKLOAD.prompts) as told:
-                seen.engine.serve(prompts(WORKLOAD), told)
+                seen.engine.serve(prompts(WORKLOAD), self._killing(seen, told))
         except (WrongBytes, TimeoutError) as error:
             sys.exit(f"the traffic failed: {error}")
         seen.manager.flush(SETTLE_SECONDS)
         seen.checksum = region.checksum()
+
+    def _killing(self, seen: _Seen, told: Callable[[int], None]) -> Callable[[int], None]:
+        """Tells as `told` does, and half-way kills the processes that are to be killed."""
+
+        def tell(done: int) -> None:
+            if done == WORKLOAD.prompts // 2:
+                for label in self._killed:
+                    print(f"injected  SIGKILL to {FAR[label]}", flush=True)
+                    os.kill(seen.hosts[label].pid, signal.SIGKILL)
+            told(done)
+
+        return tell
 
     def _show(self, report: Report, code: int) -> None:
         seen = self._seen
@@ -98,7 +120,7 @@ class Demo:
         if seen is None:
             return
         print(f"memory    {inspect(seen.mapping, seen.checksum)}")
-        if seen.directory.temporary:
+        if seen.directory is not None and seen.directory.temporary:
             print(f"left      {seen.directory.path}: remove it when no process uses it any longer")
 
 

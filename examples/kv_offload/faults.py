@@ -1,17 +1,50 @@
-"""Tiers that misbehave on purpose, and honestly: what fails is really left as it was, what hangs really runs."""
+"""Resources that misbehave on purpose, and honestly: what fails is really left as it was, what hangs really runs."""
 
 from __future__ import annotations
 
 import errno
 import os
 import threading
-from typing import Final
+import types
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from .memory.view import View
-from .tiers.disk_tier import DiskTier
-from .tiers.peer_tier import PeerTier
 from .tiers.tier import KEY_BYTES, Job
 from .tiers.transfers import Transfers
+
+T = TypeVar("T")
+
+
+class Fault(StrEnum):
+    """How a resource misbehaves."""
+
+    START = "start"
+    """its start raises"""
+    STOP = "stop"
+    """its stop raises, and has done nothing"""
+    HANG = "hang"
+    """its stop does not return"""
+    LIE = "lie"
+    """its stop returns, and has done nothing"""
+
+
+def broken(kind: type[T], fault: Fault, *, for_good: bool) -> type[T]:
+    """A class like `kind` with this fault; `for_good`: its kill, where it has one, is of no more use than its stop."""
+    parts: tuple[type, ...] = (_BY_FAULT[fault], kind)
+    if issubclass(kind, _with_threads()) and fault in (Fault.HANG, Fault.LIE):
+        parts = (_StuckInTheRegion, *parts)
+    if for_good and hasattr(kind, "kill"):
+        parts = (_FailsToBeKilled, *parts)
+    made: type[T] = types.new_class(f"{kind.__name__}With{fault.name.title()}", parts)
+    return made
+
+
+def _with_threads() -> tuple[type, ...]:
+    from .tiers.disk_tier import DiskTier  # noqa: PLC0415 - the kinds of tiers import nothing from here, nor at import
+    from .tiers.remote import RemoteTier  # noqa: PLC0415 - the same
+
+    return (DiskTier, RemoteTier)
 
 
 class _FailsToStart:
@@ -24,90 +57,79 @@ class _FailsToStop:
         """Its threads, and what they may touch, are as they were when it raises."""
         raise OSError(errno.EIO, "injected: the stop fails")
 
+
+class _Hangs:
+    def stop(self) -> None:
+        """Nothing is let go of."""
+        threading.Event().wait()
+
+
+class _Lies:
+    def stop(self) -> None:
+        """Nothing is let go of, and it says nothing of that."""
+
+
+class _FailsToBeKilled:
     def kill(self) -> None:
         raise OSError(errno.EIO, "injected: the kill fails")
 
 
-class _StuckRead(Job):
-    """A job that reads into a block of the region from a pipe that nobody writes to."""
+class StuckRead(Job):
+    """A job that reads into a block of the region from a pipe to which nobody writes, until `late` is called."""
 
     def __init__(self) -> None:
         super().__init__("load", [bytes(KEY_BYTES)], [0], lambda _: None)
         self.begun = threading.Event()
+        self.over = threading.Event()
 
     def carry_out(self, view: View) -> list[bool]:
+        """On the tier's own thread."""
         reading, self._writing = os.pipe()
         print(f"injected  {threading.current_thread().name}: a read into the region that never returns", flush=True)
         self.begun.set()
-        return [os.readv(reading, [view.block(0)]) > 0]
+        try:
+            return [os.readv(reading, [view.block(0)]) > 0]
+        finally:
+            self.over.set()
+
+    def late(self, data: bytes) -> None:
+        """Let the read return: the bytes are in the block then."""
+        os.write(self._writing, data)
+        self.over.wait()
 
 
-class _HangsAtStop:
-    """When its end is near, one of its I/O threads enters a read that never returns; stop waits for that thread."""
+class _StuckInTheRegion:
+    """When its end is near, one of its I/O threads enters a read that never returns."""
 
     _transfers: Transfers
     _view: View
-    _stuck: _StuckRead | None = None
+    stuck: StuckRead | None = None
 
     def drain(self) -> None:
-        self._hang()
+        self._get_stuck()
         self._transfers.close_door()
 
     def stop(self) -> None:
-        self._hang()
-        self._transfers.stop()
+        self._get_stuck()
+        super().stop()  # type: ignore[misc]  # a mixin: the next class hangs, or lies
 
     def execute(self, job: Job) -> list[bool]:
-        if isinstance(job, _StuckRead):
+        if isinstance(job, StuckRead):
             return job.carry_out(self._view)
-        return super().execute(job)  # type: ignore[misc, no-any-return]  # a mixin: the next class is a tier
+        ran: list[bool] = super().execute(job)  # type: ignore[misc]  # a mixin: a class after the next is a tier
+        return ran
 
-    def _hang(self) -> None:
-        if self._stuck is None:
-            self._stuck = _StuckRead()
-            self._transfers.submit(self._stuck)
-            if self._stuck.outcome is None:
-                self._stuck.begun.wait()
-
-
-class DiskFailsToStart(_FailsToStart, DiskTier):
-    """What `--fail disk:start` puts in the place of the tier."""
+    def _get_stuck(self) -> None:
+        if self.stuck is None:
+            self.stuck = StuckRead()
+            self._transfers.submit(self.stuck)
+            if self.stuck.outcome is None:
+                self.stuck.begun.wait()
 
 
-class DiskFailsToStop(_FailsToStop, DiskTier):
-    """What `--fail disk:stop` puts in the place of the tier."""
-
-
-class DiskHangs(_HangsAtStop, DiskTier):
-    """What `--hang disk` puts in the place of the tier."""
-
-
-class PeerFailsToStart(_FailsToStart, PeerTier):
-    """What `--fail peer:start` puts in the place of the tier."""
-
-
-class PeerFailsToStop(_FailsToStop, PeerTier):
-    """What `--fail peer:stop` puts in the place of the tier."""
-
-
-class PeerHangs(_HangsAtStop, PeerTier):
-    """What `--hang peer` puts in the place of the tier."""
-
-
-DISK: Final[dict[str, type[DiskTier]]] = {
-    "": DiskTier,
-    "start": DiskFailsToStart,
-    "stop": DiskFailsToStop,
-    "hang": DiskHangs,
+_BY_FAULT: dict[Fault, type[Any]] = {
+    Fault.START: _FailsToStart,
+    Fault.STOP: _FailsToStop,
+    Fault.HANG: _Hangs,
+    Fault.LIE: _Lies,
 }
-"""The disk tier by the fault it is to show."""
-
-PEER: Final[dict[str, type[PeerTier]]] = {
-    "": PeerTier,
-    "start": PeerFailsToStart,
-    "stop": PeerFailsToStop,
-    "hang": PeerHangs,
-}
-"""The peer tier by the fault it is to show."""
-
-TIERS: Final = ("disk", "peer")

@@ -32,6 +32,8 @@ EVERYTHING = MEMORY | {
     "view(engine)",
     "view(disk)",
     "view(peer)",
+    "link(disk)",
+    "link(peer)",
 }
 
 
@@ -129,7 +131,7 @@ def test_a_tier_that_does_not_start_leaves_nothing_behind(demo, tier):
     run = demo("--fail", f"{tier}:start")
     assert 2 == run.code
     assert {Fate.RELEASED, Fate.SKIPPED} == set(run.fates())
-    assert {"manager", "engine"} <= run.fates()[Fate.SKIPPED]
+    assert f"link({tier})" in run.fates()[Fate.SKIPPED]
     assert "injected" in run.report.outcomes[tier].start_error
     assert "injected" in run.err
 
@@ -276,12 +278,17 @@ def test_plan_shows_everything_and_starts_nothing():
         (["--size", "-1"], "not a size"),
         (["--size", "1024G"], "are available"),
         (["--fail", "disk"], "TIER:stop or TIER:start"),
-        (["--fail", "tape:stop"], "tiers are disk, peer"),
+        (["--fail", "tape:stop"], "tiers are peer, nixl, redis, disk"),
         (["--hang", "tape"], "invalid choice"),
         (["--hang", "disk", "--fail", "disk:stop"], "one fault at a time"),
         (["--dir", "pyproject.toml"], "not a directory"),
         (["--report", "/nowhere/report.json"], "no file can be written"),
         (["run", "disk"], "takes no name"),
+        (["--lie", "nixl"], "no tier nixl in --tiers peer,disk"),
+        (["--kill", "disk"], "invalid choice"),
+        (["--tiers", "disk,tape"], "write some of"),
+        (["--tiers", "disk,disk"], "write some of"),
+        (["--policy", "fifo"], "invalid"),
         (["fly"], "invalid choice"),
         (["explain", "--report", "/nowhere/report.json"], "no report to explain"),
     ],

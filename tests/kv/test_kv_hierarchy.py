@@ -45,6 +45,9 @@ class SlowTier:
     def stop(self):
         pass
 
+    def is_stopped(self):
+        return not self.jobs
+
     def stats(self):
         return TierStats()
 
@@ -72,7 +75,15 @@ def tiers(memory):
 @pytest.fixture
 def hierarchy(memory, tiers):
     """A hierarchy over them."""
-    return Hierarchy(memory.pool, tiers, batch=4, flush_limit=0.01)
+    return over(memory.pool, tiers, batch=4, flush_limit=0.01)
+
+
+def over(pool, tiers, **options):
+    """A hierarchy with these tiers, asked in this order."""
+    hierarchy = Hierarchy(pool, **options)
+    for rank, tier in reversed(list(enumerate(tiers))):
+        hierarchy.attach(tier, rank)
+    return hierarchy
 
 
 def compute(memory, hierarchy, keys):
@@ -158,6 +169,77 @@ def test_promotion_takes_what_there_is_room_for(memory, hierarchy, tiers, key):
     memory.pool.abort(busy, "engine")
 
 
+def test_a_detached_tier_is_asked_no_more(memory, hierarchy, tiers, key):
+    """What it has is a miss, a store goes to the others alone, and it can be attached again, at its old place."""
+    tiers[0].kept[key(1)] = content(key(1), BLOCK)
+    assert 0 == hierarchy.detach("near", 5)
+    assert ["far"] == hierarchy.attached()
+    assert [Lookup.MISS] == states(hierarchy.lookup([key(1)], "test"))
+    compute(memory, hierarchy, [key(2)])
+    assert {"far": 1} == memory.pool.owners()
+    tiers[1].settle()
+    hierarchy.attach(tiers[0], 0)
+    with pytest.raises(ValueError, match="attached already"):
+        hierarchy.attach(tiers[0], 5)
+    assert ["near", "far"] == hierarchy.attached()
+    assert [Lookup.PENDING] == states(hierarchy.lookup([key(1)], "test"))
+    tiers[0].settle()
+    assert hierarchy.flush(0)
+
+
+def test_a_tier_that_is_late_to_leave_keeps_its_blocks(memory, hierarchy, tiers, key):
+    """Its loads and stores still hold their slots, so nothing else gets them, until it settles them."""
+    tiers[0].kept[key(1)] = content(key(1), BLOCK)
+    compute(memory, hierarchy, [key(2)])
+    tiers[1].settle()
+    hierarchy.lookup([key(1)], "test")
+    assert 2 == hierarchy.detach("near", 0.01)
+    assert {"near": 1, "promotion from near": 1} == memory.pool.owners()
+    others = [key(100 + number) for number in range(BLOCKS)]
+    assert memory.pool.reserve(others, "engine") is None
+    tiers[0].settle(Outcome.CANCELLED)
+    tiers[0].settle(Outcome.CANCELLED)
+    assert {} == memory.pool.owners()
+    assert [Lookup.MISS] == states(hierarchy.lookup([key(1)], "test"))
+
+
+def test_detaching_waits_for_what_the_tier_has(memory, hierarchy, tiers, key):
+    """It returns as soon as the last job is settled, with nothing left."""
+    compute(memory, hierarchy, [key(1)])
+    left = []
+    leaving = threading.Thread(target=lambda: left.append(hierarchy.detach("near", 20)))
+    leaving.start()
+    tiers[0].settle()
+    leaving.join(20)
+    assert [0] == left
+    tiers[1].settle()
+
+
+def test_a_reset_holds_promotions(memory, hierarchy, tiers, key):
+    """It waits for those under way, none begins meanwhile; then the region is empty but for what is pinned."""
+    for number in range(3):
+        tiers[0].kept[key(number)] = content(key(number), BLOCK)
+    hierarchy.lookup([key(0)], "test")
+    with pytest.raises(TimeoutError, match="1 blocks are still on their way"):
+        hierarchy.reset(0.01)
+    left = []
+    reset = threading.Thread(target=lambda: left.append(hierarchy.reset(20)))
+    reset.start()
+    while not hierarchy._held:
+        pass
+    assert [Lookup.RETRY] == states(hierarchy.lookup([key(1)], "test"))
+    assert 1 == len(tiers[0].jobs)
+    tiers[0].settle()
+    reset.join(20)
+    assert [0] == left
+    assert BLOCKS == memory.pool.counts().free
+    assert [Lookup.PENDING] == states(hierarchy.lookup([key(1)], "test")), "tiers keep what they have"
+    tiers[0].settle()
+    assert [Lookup.HIT] == states(hierarchy.lookup([key(1)], "test"))
+    assert 1 == hierarchy.reset(5)
+    hierarchy.release([key(1)], "test")
+
+
 def test_stop_refuses_new_work_and_names_what_is_left(memory, hierarchy, tiers, key):
     """A late tier keeps its own pins, and nothing else."""
     compute(memory, hierarchy, [key(1)])
@@ -196,7 +278,7 @@ class PromptTier(SlowTier):
 def test_traffic_checks_every_block_it_is_served(memory):
     """A region smaller than the working set, and still only right bytes; one wrong byte is noticed."""
     tier = PromptTier("near", memory.view())
-    traffic = Traffic(Hierarchy(memory.pool, [tier]), memory.view(), patience=5)
+    traffic = Traffic(over(memory.pool, [tier]), memory.view(), patience=5)
     traffic.start()
     work = list(prompts(Workload(30, prefixes=4, prefix_blocks=6, suffix_blocks=2)))
     told: list[int] = []
@@ -216,7 +298,7 @@ def test_traffic_gives_up_after_its_patience(memory, key):
     """A tier that never answers is an error that says what was waited for, and leaves no pin behind."""
     tier = SlowTier("far", memory.view())
     tier.kept[key(1)] = content(key(1), BLOCK)
-    traffic = Traffic(Hierarchy(memory.pool, [tier]), memory.view(), patience=0.01)
+    traffic = Traffic(over(memory.pool, [tier]), memory.view(), patience=0.01)
     traffic.start()
     with pytest.raises(TimeoutError, match="1 blocks on their way"):
         traffic.serve([[key(1)]])
@@ -229,7 +311,7 @@ def test_traffic_can_be_stopped_while_a_prompt_waits(memory, key):
     """It does not wait for a tier that never answers, and gives its pins back."""
     tier = SlowTier("far", memory.view())
     tier.kept[key(1)] = content(key(1), BLOCK)
-    traffic = Traffic(Hierarchy(memory.pool, [tier]), memory.view())
+    traffic = Traffic(over(memory.pool, [tier]), memory.view())
     traffic.start()
     user = threading.Thread(target=traffic.serve, args=([[key(1)]],))
     user.start()

@@ -231,6 +231,11 @@ class BlockPool:
             self._blocks.clear()
             self._policy = self._policy_name.make(self.capacity)
 
+    def is_stopped(self) -> bool:
+        """It knows of no block any longer, so nobody has one."""
+        with self._lock:
+            return not self._blocks
+
     def _make_room(self, count: int) -> bool:
         missing = count - len(self._free)
         if missing > self._policy.idle_count():

@@ -62,6 +62,10 @@ class Mapping:
             raise
         self._map = self._guard = None
 
+    def is_stopped(self) -> bool:
+        """It has been unmapped, or never was mapped."""
+        return self._map is None
+
     @property
     def mapped(self) -> bool:
         """True from start until the unmapping succeeded."""

@@ -35,6 +35,10 @@ class Registration:
         if self._pinner is not None:
             self._pinner.unpin()
 
+    def is_stopped(self) -> bool:
+        """Nothing is pinned any longer, says whoever pinned it."""
+        return not self.pinned
+
     @property
     def pinned(self) -> int:
         """Bytes still pinned."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from lifegraph import resource
@@ -32,17 +32,24 @@ class Answer:
     """the tier that it comes from, when it is on its way"""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class _Attached:
+    rank: int
+    label: str
+    tier: Tier = field(compare=False)
+
+
 @resource
 class Hierarchy:
     """Stores with one pin per tier; looks up; promotes in batches of at most `batch` blocks, in part if need be.
 
-    Thread-safe. No method waits but `wait`, `flush` and `stop`, which do so for the seconds they are told.
+    Tiers come and go under traffic, see `link.py`. Thread-safe. No method waits but `wait`, `flush`, `reset`, `detach`
+    and `stop`, which do so for the seconds they are told.
     """
 
-    def __init__(self, pool: BlockPool, tiers: list[Tier], *, batch: int = 32, flush_limit: float = 5.0) -> None:
+    def __init__(self, pool: BlockPool, *, batch: int = 32, flush_limit: float = 5.0) -> None:
         self._pool = pool
-        self._tiers = tuple(tiers)
-        self._labels = tuple(tier.label() for tier in tiers)
+        self._tiers: tuple[_Attached, ...] = ()
         self._batch = batch
         self._flush_limit = flush_limit
         self._order = threading.Lock()
@@ -50,10 +57,53 @@ class Hierarchy:
         self._coming: dict[bytes, str] = {}
         self._outstanding: Counter[str] = Counter()
         self._open = True
+        self._held = False
         self.settled = 0
         """jobs settled so far: take it before a look-up, and hand it to `wait`"""
         self.troubles: Counter[str] = Counter()
         """what went wrong, and how many times"""
+
+    def attach(self, tier: Tier, rank: int) -> None:
+        """Store to it from now on, and ask it after those of a lower rank. Raises ValueError where it is there already."""
+        with self._order:
+            self._check_open()
+            label = tier.label()
+            if label in self.attached():
+                raise ValueError(f"a tier {label!r} is attached already")
+            self._tiers = tuple(sorted([*self._tiers, _Attached(rank, label, tier)]))
+
+    def detach(self, label: str, timeout: float) -> int:
+        """Give it no more jobs, and wait for those it has; says how many are left after `timeout` seconds.
+
+        Their blocks stay pinned in its name, or being written, until it settles them: nothing else gets their slots.
+        """
+        with self._order:
+            self._tiers = tuple(each for each in self._tiers if each.label != label)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._outstanding[label], timeout)
+            return self._outstanding[label]
+
+    def attached(self) -> list[str]:
+        """The tiers that are there, in the order in which they are asked."""
+        return [each.label for each in self._tiers]
+
+    def reset(self, timeout: float) -> int:
+        """Forget every block of the region that nobody uses; says how many are left because somebody does.
+
+        While it waits for the promotions under way, none begins. Tiers keep what they have. Raises TimeoutError, with
+        nothing forgotten, where promotions are still under way after `timeout` seconds.
+        """
+        with self._order:
+            self._check_open()
+            self._held = True
+        try:
+            with self._changed:
+                if not self._changed.wait_for(lambda: not self._coming, timeout):
+                    raise TimeoutError(f"{len(self._coming)} blocks are still on their way after {timeout} s")
+            with self._order:
+                return self._pool.reset()
+        finally:
+            self._held = False
 
     def lookup(self, keys: Sequence[bytes], owner: str) -> list[Answer]:
         """One answer for each key. Each HIT is pinned for `owner` until `release`; promotions begin for what a tier has."""
@@ -61,13 +111,13 @@ class Hierarchy:
             self._check_open()
             slots = self._pool.pin_each(keys, owner)
             answers = [Answer(Lookup.MISS) if slot is None else Answer(Lookup.HIT, slot) for slot in slots]
-            wanted: dict[int, list[int]] = {}
+            wanted: dict[_Attached, list[int]] = {}
             for index, key in enumerate(keys):
                 if slots[index] is None:
                     answers[index] = self._elsewhere(index, key, wanted)
-            for number, indices in wanted.items():
-                for promoted in self._promote(number, [keys[index] for index in indices]):
-                    answers[indices[promoted]] = Answer(Lookup.PENDING, source=self._labels[number])
+            for attached, indices in wanted.items():
+                for promoted in self._promote(attached, [keys[index] for index in indices]):
+                    answers[indices[promoted]] = Answer(Lookup.PENDING, source=attached.label)
         return answers
 
     def release(self, keys: Sequence[bytes], owner: str) -> None:
@@ -84,13 +134,13 @@ class Hierarchy:
         """The blocks are computed: they can be served, and go to every tier."""
         with self._order:
             self._check_open()
-            slots = self._pool.commit(keys, writer, pin_for=self._labels)
-            for tier, label in zip(self._tiers, self._labels, strict=True):
+            slots = self._pool.commit(keys, writer, pin_for=self.attached())
+            for each in self._tiers:
                 for begin in range(0, len(keys), self._batch):
                     batch = slice(begin, begin + self._batch)
-                    job = Job("store", keys[batch], slots[batch], partial(self._stored, label))
-                    self._hand_out(label)
-                    tier.submit_store(job)
+                    job = Job("store", keys[batch], slots[batch], partial(self._stored, each.label))
+                    self._hand_out(each.label)
+                    each.tier.submit_store(job)
 
     def abort(self, keys: Sequence[bytes], writer: str) -> None:
         """The blocks were not computed after all."""
@@ -113,7 +163,7 @@ class Hierarchy:
 
     def poll(self) -> list[tuple[str, Job]]:
         """The jobs settled since the last poll, with their tier's name."""
-        return [(label, job) for tier, label in zip(self._tiers, self._labels, strict=True) for job in tier.poll()]
+        return [(each.label, job) for each in self._tiers for job in each.tier.poll()]
 
     def stop(self) -> None:
         """Take no more work and give the tiers time to finish theirs.
@@ -127,22 +177,27 @@ class Hierarchy:
             left = ", ".join(f"{count} to {label}" for label, count in self.outstanding().items())
             self.troubles[f"jobs left after {self._flush_limit} s: {left}"] += 1
 
-    def _elsewhere(self, index: int, key: bytes, wanted: dict[int, list[int]]) -> Answer:
+    def is_stopped(self) -> bool:
+        """It takes no work any longer. What tiers still do is not its own."""
+        return not self._open
+
+    def _elsewhere(self, index: int, key: bytes, wanted: dict[_Attached, list[int]]) -> Answer:
         if self._pool.state(key) is not BlockState.FREE:
             source = self._coming.get(key)
             return Answer(Lookup.RETRY) if source is None else Answer(Lookup.PENDING, source=source)
         pending = False
-        for number, tier in enumerate(self._tiers):
-            found = tier.lookup(key)
+        for each in self._tiers:
+            found = each.tier.lookup(key)
             if found is Lookup.HIT:
-                wanted.setdefault(number, []).append(index)
-                return Answer(Lookup.RETRY, source=self._labels[number])
+                if not self._held:
+                    wanted.setdefault(each, []).append(index)
+                return Answer(Lookup.RETRY, source=each.label)
             pending = pending or found is Lookup.PENDING
         return Answer(Lookup.RETRY if pending else Lookup.MISS)
 
-    def _promote(self, number: int, keys: list[bytes]) -> Iterator[int]:
+    def _promote(self, attached: _Attached, keys: list[bytes]) -> Iterator[int]:
         """Begin to load as many of the keys as there is room for; yields the indices of those."""
-        label = self._labels[number]
+        label = attached.label
         writer = f"promotion from {label}"
         taken = keys[: self._pool.room()]
         for begin in range(0, len(taken), self._batch):
@@ -152,7 +207,7 @@ class Hierarchy:
                 return
             self._coming.update(dict.fromkeys(batch, label))
             self._hand_out(label)
-            self._tiers[number].submit_load(Job("load", batch, slots, partial(self._loaded, label, writer)))
+            attached.tier.submit_load(Job("load", batch, slots, partial(self._loaded, label, writer)))
             yield from range(begin, begin + len(batch))
 
     def _stored(self, label: str, job: Job) -> None:
@@ -160,10 +215,11 @@ class Hierarchy:
         self._take_back(label, job)
 
     def _loaded(self, label: str, writer: str, job: Job) -> None:
-        for key in job.keys:
-            self._coming.pop(key, None)
         self._pool.commit([key for key, good in zip(job.keys, job.ok, strict=True) if good], writer)
         self._pool.abort([key for key, good in zip(job.keys, job.ok, strict=True) if not good], writer)
+        with self._changed:
+            for key in job.keys:
+                self._coming.pop(key, None)
         self._take_back(label, job)
 
     def _hand_out(self, label: str) -> None:

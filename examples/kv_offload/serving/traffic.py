@@ -82,6 +82,14 @@ class Traffic:
         if self._thread.ident is not None:
             self._thread.join()
 
+    def drain(self) -> None:
+        """Begin no more prompts."""
+        self._leave.set()
+
+    def is_stopped(self) -> bool:
+        """Its thread does not run, so it touches no block."""
+        return not self._thread.is_alive()
+
     def _work(self) -> None:
         while (order := self._orders.get()) is not None:
             try:

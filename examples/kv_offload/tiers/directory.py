@@ -23,6 +23,10 @@ class Directory:
             shutil.rmtree(self.path)
             self._temporary = False
 
+    def is_stopped(self) -> bool:
+        """A temporary directory is gone; nothing is to be done about another."""
+        return not (self._temporary and self.path.exists())
+
     @property
     def temporary(self) -> bool:
         """True where stop has still to remove it."""

@@ -106,6 +106,10 @@ class DiskTier:
         """Cancel what is queued and join the I/O threads: nothing touches the view afterwards."""
         self._transfers.stop()
 
+    def is_stopped(self) -> bool:
+        """No thread of it runs any longer, so none of them touches a block."""
+        return not self._transfers.alive()
+
     def stats(self) -> TierStats:
         return self._transfers.stats
 

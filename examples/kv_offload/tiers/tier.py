@@ -140,5 +140,8 @@ class Tier(Protocol):
     def stop(self) -> None:
         """Cancel what is queued, wait for what runs, and let go of the blocks. Waits as long as that takes."""
 
+    def is_stopped(self) -> bool:
+        """Whether none of its threads, agents or peers can touch a block any longer."""
+
     def stats(self) -> TierStats:
         """Counts since start."""
