@@ -10,6 +10,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Literal
 
 POLL_SECONDS = 0.0002
@@ -37,7 +38,8 @@ class NixlAgent:
         self._agent: Any = nixl.nixl_agent(name, nixl.nixl_agent_config(backends=[backend], sync_mode=strict))
         self._alive = weakref.ref(self._agent.agent)
         self._registered: list[Any] = []
-        self._unfinished: list[Any] = []
+        self._unfinished: dict[int, Any] = {}
+        self._numbers = count()
 
     def register(self, extent: Extent, kind: str) -> None:
         """Let transfers reach this memory (`DRAM`) or file (`FILE`)."""
@@ -54,24 +56,36 @@ class NixlAgent:
 
     def post(
         self, way: Literal["WRITE", "READ"], here: Sequence[Extent], there: Sequence[Extent], kind: str, whom: str
-    ) -> Any:
-        """Begin a transfer between `DRAM` here and `kind` there; a handle for `settle`."""
+    ) -> int:
+        """Begin a transfer between `DRAM` here and `kind` there; says its number.
+
+        The handle stays in here: it keeps the agent alive, so nobody else may have it.
+        """
         local = self._agent.get_xfer_descs(list(here), "DRAM")
         remote = self._agent.get_xfer_descs(list(there), kind)
         handle = self._agent.initialize_xfer(way, local, remote, whom, b"", backends=[self._backend])
-        self._unfinished.append(handle)
+        number = next(self._numbers)
+        self._unfinished[number] = handle
         self._agent.transfer(handle)
-        return handle
+        return number
 
-    def settle(self, handle: Any, leaving: threading.Event) -> None:
+    def settle(self, number: int, leaving: threading.Event) -> None:
         """Wait for the terminal state. Raises ConnectionError where it is an error, BrokenOff once `leaving` is set."""
-        while (state := self._agent.check_xfer_state(handle)) == "PROC":
+        while (state := self._agent.check_xfer_state(self._unfinished[number])) == "PROC":
             if leaving.wait(POLL_SECONDS):
                 raise BrokenOff("a transfer was left before its terminal state")
-        self._unfinished.remove(handle)
-        self._agent.release_xfer_handle(handle)
+        self._agent.release_xfer_handle(self._unfinished.pop(number))
         if state != "DONE":
             raise ConnectionError(f"a transfer ended as {state}")
+
+    def let_go(self, number: int) -> bool:
+        """Release a transfer and take the registrations back, whatever its state; True where both said yes."""
+        try:
+            self._agent.release_xfer_handle(self._unfinished[number])
+            self.deregister()
+        except Exception:  # noqa: BLE001 - the binding raises kinds of its own, and each of them is a no
+            return False
+        return True
 
     def deregister(self) -> None:
         """Take all registrations back. It says yes whatever is in flight, so nobody may believe it."""

@@ -129,5 +129,5 @@ class NixlTier(RemoteTier):
         size = self._view.block_size
         here: list[Extent] = [(self._view.address + slot * size, size, 0) for slot in slots]
         there = [self._far.slot(slot, size) for slot in far_slots]
-        handle = self._agent.post(way, here, there, self._far.kind, self._far.agent)
-        self._agent.settle(handle, self._leaving)
+        number = self._agent.post(way, here, there, self._far.kind, self._far.agent)
+        self._agent.settle(number, self._leaving)
