@@ -1,4 +1,4 @@
-# make demo | test | test-all | lint | bench | clean | distclean
+# make demo | demo-torch | test | test-all | lint | bench | clean | distclean
 #
 # Needs make and a Python of at least 3.11 and nothing else; what the targets install goes into $(VENV) and build/.
 # ARGS= is passed on:  make demo ARGS="--fail disk:stop"   make test ARGS="-k walk"
@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-slow test-wheel test-pythons lint format bench clean distclean
+.PHONY: help demo demo-torch test test-all test-slow test-wheel test-pythons lint format bench clean distclean
 
 help:
 	@sed -n '1,4s/^# \{0,1\}//p' Makefile
@@ -32,6 +32,14 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-venv pyproject.toml
 
 demo: $(VENV)/.stamp-kv
 	$(BIN)/python -m examples.kv_offload $(ARGS)
+
+$(VENV)/.stamp-torch: $(VENV)/.stamp-kv
+	$(PIP) -e '.[kv,torch]'
+	@touch $@
+
+# The same with a small model, whose logits on loaded blocks must equal those recomputed.
+demo-torch: $(VENV)/.stamp-torch
+	$(BIN)/python -m examples.kv_offload --torch $(ARGS)
 
 bench: $(VENV)/.stamp-kv
 	$(BIN)/python -m benchmarks $(ARGS)

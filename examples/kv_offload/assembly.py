@@ -17,6 +17,7 @@ from .memory.pool import BlockPool
 from .memory.region import Mapping
 from .memory.registration import Registration
 from .memory.view import View
+from .serving.content import Content
 from .serving.hierarchy import Hierarchy
 from .serving.link import Link
 from .serving.traffic import Traffic
@@ -52,6 +53,8 @@ class Settings:
     tiers: tuple[str, ...] = ("peer", "disk")
     policy: PolicyName = PolicyName.LRU
     redis_url: str | None = None
+    content: Content | None = None
+    """what the blocks hold; bytes that follow from their keys where nothing is said"""
     hang_limit: float = HANG_LIMIT
     """seconds given to a stop that is to hang"""
     kill_limit: float = KILL_LIMIT
@@ -101,7 +104,7 @@ class Assembly:
             branches[label]()
             self._add(partial(Link, label, rank), f"link({label})", depends_on=[label])
         self._add(partial(View, "engine"), "view(engine)")
-        self._add(Traffic, "engine")
+        self._add(partial(Traffic, content=settings.content), "engine")
         return self._graph
 
     def _peer(self) -> None:

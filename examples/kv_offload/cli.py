@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lifegraph import LifegraphError, Report
@@ -14,9 +15,11 @@ from .faults import Fault
 from .memory.pinning import PinError
 from .memory.policies import PolicyName
 from .memory.smaps import available_bytes
+from .serving.content import Content
 from .units import parse_size, show_size
 
 DEFAULT_SIZE = 256 << 20
+DEFAULT_TORCH_SIZE = 16 << 20
 SMALLEST_REGION = 64 * SMALLEST_BLOCK
 LARGEST_REGION = 1 << 40
 _PROCESSES = tuple(tier for tier in TIERS if tier != "disk")
@@ -29,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     options = parser.parse_intermixed_args(arguments)
+    options.size = options.size or (DEFAULT_TORCH_SIZE if options.torch else DEFAULT_SIZE)
     verb = {"run": _run, "plan": _plan, "explain": _explain}[options.verb]
     if options.name is not None and options.verb != "explain":
         parser.error(f"{options.verb} takes no name; got {options.name!r}")
@@ -50,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("verb", nargs="?", choices=("run", "plan", "explain"), default="run", help="default: run")
     parser.add_argument("name", nargs="?", help="explain: the resource to explain (default: all that is held)")
-    parser.add_argument("--size", type=_size, default=DEFAULT_SIZE, help="bytes of the region, like 256M (the default)")
+    parser.add_argument("--size", type=_size, help="bytes of the region (256M; 16M with --torch)")
     parser.add_argument("--dir", type=Path, help="where the disk tier keeps its files (default: a temporary directory)")
     parser.add_argument("--report", type=Path, default=Path("report.json"), help="default: report.json")
     parser.add_argument("--fail", type=_failing, action="append", default=[], metavar="TIER:stop|start")
@@ -65,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--policy", type=PolicyName, choices=list(PolicyName), default=PolicyName.LRU, help="default: lru"
     )
+    parser.add_argument("--torch", action="store_true", help="blocks are the keys and values of a small model")
     parser.add_argument("--redis", metavar="URL", help="use this redis-server and start none")
     return parser
 
@@ -106,7 +111,18 @@ def _settings(options: argparse.Namespace, size: int) -> Settings:
         raise _WrongUse(f"no tier {' or '.join(sorted(missing))} in --tiers {','.join(options.tiers)}")
     if options.dir is not None and options.dir.exists() and not options.dir.is_dir():
         raise _WrongUse(f"--dir {options.dir} is not a directory")
-    return Settings(size, options.dir, faults, tiers=options.tiers, policy=options.policy, redis_url=options.redis)
+    settings = Settings(size, options.dir, faults, tiers=options.tiers, policy=options.policy, redis_url=options.redis)
+    return replace(settings, content=_model(settings.block_size)) if options.torch else settings
+
+
+def _model(block_size: int) -> Content:
+    """The content of `--torch`: as many tokens to a block as fit."""
+    try:
+        from .serving.model_content import ModelContent  # noqa: PLC0415 - torch is optional, and slow to import
+        from .serving.transformer import Shape  # noqa: PLC0415 - the same
+    except ImportError as error:
+        raise _WrongUse(f"--torch: {error}; it comes with the torch extra, or by `make demo-torch`") from error
+    return ModelContent(Shape(block_tokens=Shape().block_tokens * block_size // Shape().block_bytes))
 
 
 def _run(options: argparse.Namespace) -> int:

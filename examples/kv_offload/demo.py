@@ -126,7 +126,7 @@ class Demo:
 
 def _show_traffic(seen: _Seen) -> None:
     total = seen.engine.served.total()
-    print(f"\nserved    {total} blocks, every one checked byte for byte")
+    print(f"\nserved    {total} blocks, {seen.engine.checked}")
     for source in (REGION, *(tier.label() for tier in seen.tiers), COMPUTED):
         count = seen.engine.served[source]
         print(f"  {source:<9} {count:>6}  {count / max(total, 1):>5.0%}")

@@ -14,8 +14,10 @@ from lifegraph import named, resource
 
 from ..memory.view import View
 from ..tiers.tier import Lookup
+from .content import Content, SyntheticContent, WrongBytes
 from .hierarchy import Hierarchy
-from .prompts import write_content
+
+__all__ = ["COMPUTED", "REGION", "Traffic", "WrongBytes"]
 
 COMPUTED = "computed"
 REGION = "region"
@@ -27,10 +29,6 @@ _GLANCE = 0.1
 
 class _Leaving(Exception):
     """The engine is stopped while a prompt waits."""
-
-
-class WrongBytes(RuntimeError):
-    """A block was served whose bytes are not those of its key."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,12 +47,17 @@ class Traffic:
     """
 
     def __init__(
-        self, hierarchy: Hierarchy, view: Annotated[View, named("view(engine)")], *, patience: float = 30.0
+        self,
+        hierarchy: Hierarchy,
+        view: Annotated[View, named("view(engine)")],
+        *,
+        content: Content | None = None,
+        patience: float = 30.0,
     ) -> None:
         self._hierarchy = hierarchy
         self._view = view
         self._patience = patience
-        self._expected = bytearray(view.block_size)
+        self._content = SyntheticContent() if content is None else content
         self._leave = threading.Event()
         self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
@@ -74,6 +77,11 @@ class Traffic:
         order.done.wait()
         if order.error is not None:
             raise order.error
+
+    @property
+    def checked(self) -> str:
+        """How what was served has been checked."""
+        return self._content.checked()
 
     def stop(self) -> None:
         """Begin no more prompts, and wait for the one that runs."""
@@ -115,15 +123,19 @@ class Traffic:
         deadline = time.monotonic() + self._patience
         pinned: list[bytes] = []
         try:
-            missing = self._fetch(keys, owner, pinned, deadline)
+            missing, placed = self._fetch(keys, owner, pinned, deadline)
             if missing:
-                self._compute(missing, owner, deadline)
+                self._compute(keys, missing, placed, owner, deadline)
+            else:
+                self._write(keys, placed, missing)
         finally:
             self._hierarchy.release(pinned, owner)
 
-    def _fetch(self, keys: Sequence[bytes], owner: str, pinned: list[bytes], deadline: float) -> list[bytes]:
-        """Look up until every key is either here, pinned and checked, or nowhere; returns the latter."""
-        waiting, missing = list(keys), []
+    def _fetch(
+        self, keys: Sequence[bytes], owner: str, pinned: list[bytes], deadline: float
+    ) -> tuple[list[bytes], dict[bytes, int]]:
+        """Look up until every key is either nowhere, or here, pinned and checked; says which and where."""
+        waiting, missing, placed = list(keys), [], {}
         sources: dict[bytes, str] = {}
         while waiting:
             since = self._hierarchy.settled
@@ -133,6 +145,7 @@ class Traffic:
             for key, answer in zip(waiting, answers, strict=True):
                 if answer.state is Lookup.HIT:
                     self._check(key, answer.slot)
+                    placed[key] = answer.slot
                     self.served[sources.get(key, REGION)] += 1
                 elif answer.state is Lookup.MISS:
                     missing.append(key)
@@ -143,27 +156,30 @@ class Traffic:
             waiting = again
             if waiting:
                 self._wait(since, deadline, f"{len(waiting)} blocks on their way")
-        return missing
+        return missing, placed
 
-    def _compute(self, keys: Sequence[bytes], owner: str, deadline: float) -> None:
+    def _compute(
+        self, keys: Sequence[bytes], missing: Sequence[bytes], placed: dict[bytes, int], owner: str, deadline: float
+    ) -> None:
         while True:
             since = self._hierarchy.settled
-            slots = self._hierarchy.reserve(keys, owner)
+            slots = self._hierarchy.reserve(missing, owner)
             if slots is not None:
                 break
-            self._wait(since, deadline, f"room for {len(keys)} blocks")
+            self._wait(since, deadline, f"room for {len(missing)} blocks")
         try:
-            for key, slot in zip(keys, slots, strict=True):
-                write_content(key, self._view.block(slot))
+            self._write(keys, placed | dict(zip(missing, slots, strict=True)), missing)
         except BaseException:  # what was reserved is given back whatever ended the writing, and the error goes on
-            self._hierarchy.abort(keys, owner)
+            self._hierarchy.abort(missing, owner)
             raise
-        self._hierarchy.commit(keys, owner)
-        self.served[COMPUTED] += len(keys)
+        self._hierarchy.commit(missing, owner)
+        self.served[COMPUTED] += len(missing)
+
+    def _write(self, keys: Sequence[bytes], placed: dict[bytes, int], missing: Sequence[bytes]) -> None:
+        self._content.write([(key, self._view.block(placed[key])) for key in keys], frozenset(missing))
 
     def _check(self, key: bytes, slot: int) -> None:
-        write_content(key, self._expected)
-        if self._expected != self._view.block(slot):  # a bytearray on the left compares without a copy
+        if not self._content.is_right(key, self._view.block(slot)):
             raise WrongBytes(f"slot {slot} does not hold the bytes of {key.hex()[:16]}...")
 
     def _wait(self, since: int, deadline: float, what: str) -> None:
