@@ -42,9 +42,9 @@ graph = Graph(
 )
 with graph:
     region = graph[SharedMapping]
-    print("created" if graph[SharedName].created else "joined", flush=True)
     with region.cut(rank, 1) as mine:
         mine[0] = rank + 1
+    print("created" if graph[SharedName].created else "joined", flush=True)
     sys.stdin.readline()
     with region.cut(0, workers) as all:
         print(bytes(all).hex(), flush=True)
