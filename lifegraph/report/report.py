@@ -206,15 +206,17 @@ class Report(view.Drawn):
 def supposed(plan: Plan, failing: AbstractSet[int], hanging: AbstractSet[int], helped: Sequence[str]) -> Report:
     """The forecast for these resources failing and hanging; ``helped`` names those whose kill might help."""
     states = plan.forecast(failing | hanging)
-    codes = bytes(FATES.index(fate_of(state, late=node in hanging)) for node, state in enumerate(states))
+    fates = [FATES.index(fate_of(state)) for state in State]
+    codes = states.translate(bytes(fates) + bytes(256 - len(fates)))
     details = {}
     for node in failing | hanging:
         if states[node] == State.FAILED:
+            codes[node] = FATES.index(fate_of(states[node], late=node in hanging))
             error = "supposed to hang" if node in hanging else "supposed to fail"
             details[node] = Detail(error=error, error_type="HookTimeout" if node in hanging else "HookError")
     never = array("d", [-1.0]) * len(plan)
     notes = tuple(f"{name}: its kill might help" for name in helped)
-    return Report(plan, codes, never, never, details, notes=notes, forecast=True)
+    return Report(plan, bytes(codes), never, never, details, notes=notes, forecast=True)
 
 
 class _Outcomes(Mapping[str, Outcome]):
