@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EDGE", "INK", "LOOKS", "PAGE", "PLAIN", "POISON", "Look", "look"]
+__all__ = ["CYCLE", "EDGE", "INK", "LOOKS", "PAGE", "PLAIN", "POISON", "Look", "look"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ PLAIN = Look("", "?", "?", "#eef2f7", "#1f2937", "#64748b", "0")
 
 EDGE = "#64748b"
 POISON = "#dc2626"
+CYCLE = "#7c3aed"
 PAGE = "#ffffff"
 INK = "#1f2937"
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import islice
 
 from lifegraph.errors import short
+from lifegraph.view.cycles import knotted
 from lifegraph.view.labels import clean, duration, listing, shorten, visible
 from lifegraph.view.palette import LOOKS
 from lifegraph.view.reduction import implied
@@ -59,16 +60,23 @@ class Node:
     start_failed: bool = False
     forced: bool = False
     attested: bool = False
+    stack: tuple[str, ...] = ()  # the lines of where its hook hangs or has raised
+    began: float | None = None  # seconds since the run began
+    ended: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`dependent` depends on `dependency` (indices of nodes); `poison`: in this report it carried poison."""
+    """`dependent` depends on `dependency` (indices of nodes).
+
+    `poison`: in this report it carried poison; `cycle`: it lies on a cycle, so the graph cannot be torn down.
+    """
 
     dependent: int
     dependency: int
     kind: Kind
     poison: bool = False
+    cycle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,7 @@ class Verdict:
     seconds: float
     counts: tuple[tuple[str, int], ...]
     start: str = ""  # "failed" or "called off", where it did not come to its end
+    forecast: bool = False  # it did not really happen
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,8 @@ class Scene:
     verdict: Verdict | None = None
     focus: str | None = None
     hidden: int = 0  # edges left out because longer paths imply them
+    critical: tuple[int, ...] = ()  # the nodes that decided how long the run took, in the order of their stops
+    notes: tuple[str, ...] = ()  # what else happened, each safe to show
 
     def below(self) -> list[list[Edge]]:
         """For each node the edges to its dependencies."""
@@ -113,15 +124,24 @@ def scene(source: Drawable, report: Reported | None = None, *, reduce: bool = Fa
     attested = frozenset(getattr(report, "attested", ()))
     nodes = tuple(_node(new, source.names[old], source.where[old], report, attested) for old, new in place.items())
     causes = {node.index: frozenset(node.causes) for node in nodes if node.role is Role.CONSEQUENCE}
-    edges = [
-        Edge(upper, place[lower], kind, kind is Kind.USE and _carries(nodes[upper], place[lower], causes))
-        for old, upper in place.items()
-        for lower, kind in _heads(source, old).items()
-        if lower in place
-    ]
+    heads = [{place[lower]: k for lower, k in _heads(source, old).items() if lower in place} for old in place]
+    knots = knotted([list(row) for row in heads])
+    edges = tuple(
+        Edge(upper, lower, k, k is Kind.USE and _carries(nodes[upper], lower, causes), (upper, lower) in knots)
+        for upper, row in enumerate(heads)
+        for lower, k in row.items()
+    )
     title = shorten(visible(source.title), _LABEL)
-    drawn = Scene(title, nodes, tuple(edges), len(source.names), _verdict(source, report), focus)
+    drawn = Scene(
+        title, nodes, edges, len(source.names), _verdict(source, report), focus,
+        critical=_critical(nodes, report), notes=tuple(clean(note) for note in getattr(report, "notes", ())),
+    )  # fmt: skip
     return reduced(drawn) if reduce else drawn
+
+
+def _critical(nodes: Sequence[Node], report: Reported | None) -> tuple[int, ...]:
+    index = {node.name: node.index for node in nodes} if report is not None else {}
+    return tuple(index[name] for name in getattr(report, "critical_path", ()) if name in index)
 
 
 def reduced(drawn: Scene) -> Scene:
@@ -177,7 +197,10 @@ def _verdict(source: Drawable, report: Reported | None) -> Verdict | None:
         return None
     found = Counter(str(report.fates[name]) for name in source.names if name in report.fates)
     counts = [(fate, found.pop(fate)) for fate in LOOKS if fate in found]
-    return Verdict(report.ok, report.seconds, (*counts, *sorted(found.items())), _start(source, report))
+    counts += sorted(found.items())
+    return Verdict(
+        report.ok, report.seconds, tuple(counts), _start(source, report), bool(getattr(report, "forecast", False))
+    )
 
 
 def _start(source: Drawable, report: Reported) -> str:
@@ -224,6 +247,9 @@ def _node(index: int, name: str, where: str, report: Reported | None, attested: 
         bool(ended and ended.start_error),
         bool(ended and ended.forced),
         name in attested,
+        tuple(clean(line) for line in (ended.stack or "").splitlines()) if ended else (),
+        ended.began if ended else None,
+        ended.ended if ended else None,
     )
 
 

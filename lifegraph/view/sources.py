@@ -46,10 +46,28 @@ class Ended(Protocol):
     def start_error(self) -> str | None: ...
     @property
     def forced(self) -> bool: ...
+    @property
+    def stack(self) -> str | None:
+        """Where a hook hangs, or the traceback of its error."""
+        ...
+
+    @property
+    def began(self) -> float | None:
+        """Seconds since the run began."""
+        ...
+
+    @property
+    def ended(self) -> float | None:
+        """The same."""
+        ...
 
 
 class Reported(Protocol):
-    """How a run ended. `attested` (a sequence of names) and `start_failed` (a flag) are read too where there are any."""
+    """How a run ended.
+
+    `attested`, `critical_path` and `notes` (sequences of strings), `start_failed` and `forecast` (flags) are read too where
+    there are any.
+    """
 
     @property
     def ok(self) -> bool: ...

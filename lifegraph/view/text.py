@@ -126,7 +126,8 @@ def _header(pen: _Pen, drawn: Scene) -> None:
         size = counted(drawn.total, "resource", "resources") if drawn.total else "no resources"
         pieces.append((f": {size}{edges if drawn.focus is None else ''}", ""))
     else:
-        pieces += [(": ", ""), *_said(verdict), (f" after {duration(verdict.seconds)}: ", "")]
+        after = "" if verdict.forecast else f" after {duration(verdict.seconds)}"
+        pieces += [(": ", ""), *_said(verdict), (f"{after}: ", "")]
         counts = [f"{count:,} {look(fate).word or clean(fate)}" for fate, count in verdict.counts]
         pieces.append((", ".join(counts) or "nothing", ""))
     pen.line(*pieces)
@@ -144,6 +145,8 @@ def _header(pen: _Pen, drawn: Scene) -> None:
 
 
 def _said(verdict: Verdict) -> list[tuple[str, str]]:
+    if verdict.forecast:
+        return [("forecast", "1")]
     if not verdict.start:
         return [("ok", "32") if verdict.ok else ("NOT ok", "31")]
     start = (f"start {verdict.start}", "31" if verdict.start == "failed" else "")

@@ -41,6 +41,9 @@ class Outcome:
     seconds: float | None = None
     start_error: str | None = None
     forced: bool = False
+    stack: str | None = None
+    began: float | None = None
+    ended: float | None = None
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ def _longest(below: Sequence[Sequence[int]], above: Sequence[Sequence[int]]) -> 
     for node in order:  # grows while it is read
         under = rank[node] + 1
         for head in below[node]:
-            if rank[head] < under:
-                rank[head] = under
+            rank[head] = max(rank[head], under)
             waits[head] -= 1
             if not waits[head]:
                 order.append(head)
