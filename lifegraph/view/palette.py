@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CYCLE", "EDGE", "INK", "LOOKS", "PAGE", "PLAIN", "POISON", "Look", "look"]
+__all__ = ["CYCLE", "DARK", "DAY", "EDGE", "INK", "LOOKS", "NIGHT", "PAGE", "PLAIN", "POISON", "Look", "look"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +47,25 @@ INK = "#1f2937"
 def look(fate: str | None) -> Look:
     """The look of a fate; an unknown one, or none, is plain."""
     return LOOKS.get(fate or "", PLAIN)
+
+
+# The same on a dark page: fill, ink and line of each fate.
+DARK: dict[str, tuple[str, str, str]] = {
+    "failed": ("#450a0a", "#fecaca", "#f87171"),
+    "timed_out": ("#450a0a", "#fecaca", "#f87171"),
+    "abandoned": ("#450a0a", "#fecaca", "#f87171"),
+    "poisoned": ("#422006", "#fde68a", "#f59e0b"),
+    "released": ("#052e16", "#bbf7d0", "#22c55e"),
+    "skipped": ("#1f2937", "#d1d5db", "#9ca3af"),
+    "plain": ("#1e293b", "#e2e8f0", "#94a3b8"),
+}
+
+# What else a page is painted with, by day and by night.
+DAY = {
+    "page": PAGE, "ink": INK, "soft": "#f1f5f9", "rule": "#94a3b8", "faint": "#475569", "focus": "#1d4ed8",
+    "edge": EDGE, "poison": POISON, "cycle": CYCLE,
+}  # fmt: skip
+NIGHT = {
+    "page": "#0f172a", "ink": "#e5e7eb", "soft": "#1e293b", "rule": "#64748b", "faint": "#cbd5e1", "focus": "#60a5fa",
+    "edge": "#94a3b8", "poison": "#f87171", "cycle": "#a78bfa",
+}  # fmt: skip
