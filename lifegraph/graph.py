@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from math import inf
-from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
@@ -378,10 +377,6 @@ class Graph(view.Drawn):
         with life.mutex:
             nodes, things = life.model.nodes(), life.lives.things
         return plan.blast(lambda n: nbytes(things[nodes[n]]) if nodes[n] < len(things) else 0)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a picture by the ending of ``path``; raises ValueError for an ending it does not know."""
-        view.save(path, {"text": self.to_text, "dot": self.to_dot, "mermaid": self.to_mermaid})
 
     def _drawn(self) -> tuple[view.Drawable, view.Reported | None]:
         return self._life.plan(), None

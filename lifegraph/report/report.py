@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike
 
 from .. import view
 from ..errors import HookError, TeardownError
@@ -169,18 +168,23 @@ class Report(view.Drawn):
         """The name of the graph."""
         return self.plan.title
 
-    def to_json(self) -> str:
-        """All of it as JSON, with a schema number."""
-        return as_json.dumped(self)
+    def to_json(self, report: view.Reported | None = None, *, reduce: bool = False, focus: str | None = None) -> str:
+        """All of it as JSON, with a schema number, which `from_json` reads; with arguments, only what is drawn then."""
+        if report is None and not reduce and focus is None:
+            return as_json.dumped(self)
+        return super().to_json(report, reduce=reduce, focus=focus)
+
+    def to_trace(self) -> str:
+        """The run as Chrome trace events in JSON, for Perfetto and the like."""
+        return self._trace()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
         """The report that `to_json` wrote. Raises `ReportError` for anything else; runs no code from the text."""
         return cls(**as_json.loaded(text))
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write it as JSON, or as a picture by the ending of ``path``; raises ValueError for an ending it does not know."""
-        view.save(path, {"json": self.to_json, "text": self.to_text, "dot": self.to_dot, "mermaid": self.to_mermaid})
+    def _forms(self) -> Mapping[str, Callable[[], str]]:
+        return {**super()._forms(), "json": self.to_json, "trace": self.to_trace}
 
     def __str__(self) -> str:
         return self.to_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lifegraph.view.labels import counted, shorten, visible
-from lifegraph.view.palette import EDGE, INK, PAGE, POISON, look
+from lifegraph.view.palette import CYCLE, EDGE, INK, PAGE, POISON, look
 from lifegraph.view.scene import Edge, Kind, Node, Role, Scene
 
 __all__ = ["to_dot"]
@@ -43,6 +43,8 @@ def _caption(drawn: Scene) -> list[str]:
         lines.append("dashed: only ordered")
     if any(edge.poison for edge in drawn.edges):
         lines.append("thick red: carried poison")
+    if any(edge.cycle for edge in drawn.edges):
+        lines.append("bold dotted, marked cycle: lies on a cycle")
     if drawn.focus is not None:
         around = shorten(visible(drawn.focus), 60)
         lines.append(f"focus: {around}, {len(drawn.nodes):,} of {drawn.total:,} resources shown")
@@ -68,7 +70,9 @@ def _node(node: Node) -> str:
 
 def _edge(edge: Edge) -> str:
     style = ""
-    if edge.kind is Kind.ORDER_ONLY:
+    if edge.cycle:
+        style = f' [label="cycle", style="bold,dotted", color="{CYCLE}", fontcolor="{CYCLE}", penwidth=2.5]'
+    elif edge.kind is Kind.ORDER_ONLY:
         style = " [style=dashed]"
     elif edge.poison:
         style = f' [color="{POISON}", penwidth=2.5]'

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .labels import clean, counted, duration, shorten, visible
 from .palette import look
-from .scene import Kind, Scene, Verdict
+from .scene import Edge, Kind, Scene, Verdict
 
-__all__ = ["ARROWS", "asides", "headline", "strokes", "verdict_words"]
+__all__ = ["ARROWS", "asides", "headline", "stroke", "strokes", "verdict_words"]
 
 ARROWS = "arrows point from dependent to dependency; the dependent stops first"
 
@@ -52,3 +52,10 @@ def strokes(drawn: Scene) -> list[tuple[str, str]]:
     if any(edge.cycle for edge in drawn.edges):
         kinds.append(("cycle", "lies on a cycle"))
     return kinds
+
+
+def stroke(edge: Edge) -> str:
+    """Which of these kinds an edge is."""
+    if edge.cycle:
+        return "cycle"
+    return "poison" if edge.poison else "order" if edge.kind is Kind.ORDER_ONLY else "use"

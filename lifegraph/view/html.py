@@ -16,11 +16,11 @@ from importlib.resources import files
 
 from .boxes import Box, laid_out
 from .boxes import boxes as boxed
-from .headline import ARROWS, asides, headline, strokes
+from .headline import ARROWS, asides, headline, stroke, strokes
 from .labels import counted, shorten, visible
 from .layout import Engine, Picture
 from .palette import DARK, DAY, LOOKS, NIGHT, PLAIN, look
-from .scene import Edge, Kind, Node, Role, Scene
+from .scene import Node, Role, Scene
 
 __all__ = ["to_html"]
 
@@ -121,7 +121,7 @@ def _data(drawn: Scene, sizes: list[Box], picture: Picture) -> str:
         "w": [round(box.width, 1) for box in sizes],
         "h": [box.height for box in sizes],
         "rows": picture.rows,
-        "edges": [(edge.dependent, edge.dependency, _stroke(edge)) for edge in drawn.edges],
+        "edges": [(edge.dependent, edge.dependency, stroke(edge)) for edge in drawn.edges],
         "ways": None if straight else [[round(value, 1) for value in way] for way in picture.ways],
         "critical": drawn.critical,
         "width": round(picture.width, 1),
@@ -136,12 +136,6 @@ def _data(drawn: Scene, sizes: list[Box], picture: Picture) -> str:
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 6)
-
-
-def _stroke(edge: Edge) -> str:
-    if edge.cycle:
-        return "cycle"
-    return "poison" if edge.poison else "order" if edge.kind is Kind.ORDER_ONLY else "use"
 
 
 def _legend(drawn: Scene) -> Iterator[str]:

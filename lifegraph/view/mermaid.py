@@ -80,6 +80,8 @@ def _legend(drawn: Scene, edges: Sequence[Edge]) -> list[str]:
         lines.append("dotted: only ordered")
     if any(edge.poison for edge in edges):
         lines.append("thick red: carried poison")
+    if any(edge.cycle for edge in edges):
+        lines.append("marked cycle: lies on a cycle")
     if drawn.focus is not None:
         around = shorten(visible(drawn.focus), 60)
         lines.append(f"focus: {around}, {len(drawn.nodes):,} of {drawn.total:,} resources")
@@ -98,6 +100,8 @@ def _node(node: Node) -> str:
 
 def _edge(edge: Edge) -> str:
     arrow = "-.->" if edge.kind is Kind.ORDER_ONLY else "==>" if edge.poison else "-->"
+    if edge.cycle:
+        arrow += "|cycle|"
     return f"  n{edge.dependent} {arrow} n{edge.dependency}"
 
 

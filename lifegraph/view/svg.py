@@ -9,11 +9,11 @@ from math import atan2, cos, sin
 
 from .boxes import LINE, PADDING, SIZE, Box, laid_out
 from .boxes import boxes as boxed
-from .headline import ARROWS, asides, headline, strokes
+from .headline import ARROWS, asides, headline, stroke, strokes
 from .labels import cells, listing, shorten, visible
 from .layout import Engine, Way
 from .palette import CYCLE, EDGE, INK, LOOKS, PAGE, POISON, Look, look
-from .scene import Edge, Kind, Node, Role, Scene
+from .scene import Edge, Node, Role, Scene
 
 __all__ = ["to_svg"]
 
@@ -90,14 +90,8 @@ def _lines(lines: Sequence[tuple[str, str]], x: float, y: float, step: float) ->
         yield f'<text x="{x:g}" y="{y + step * at:g}" fill="{INK}" font-weight="{weight}">{_said(line)}</text>'
 
 
-def _style(edge: Edge) -> str:
-    if edge.cycle:
-        return "cycle"
-    return "poison" if edge.poison else "order" if edge.kind is Kind.ORDER_ONLY else "use"
-
-
 def _edge(drawn: Scene, edge: Edge, way: Way) -> str:
-    style = _style(edge)
+    style = stroke(edge)
     x, y, *curve = (f"{value:.1f}" for value in way)
     rest = "".join(f"C{','.join(curve[at : at + 6])}" for at in range(0, len(curve), 6))
     told = ""

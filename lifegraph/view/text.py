@@ -190,6 +190,8 @@ def _draw(pen: _Pen, drawn: Scene, visit: _Visit) -> None:
         mark = look(node.fate).mark if pen.unicode else f"[{look(node.fate).ascii_mark}]"
         pieces.append((f"{mark} ", style))
     pieces.append((shorten(visible(node.name), pen.name), "" if visit.again else "1"))
+    if visit.edge is not None and visit.edge.cycle:
+        pieces.append(("  ↺ on a cycle" if pen.unicode else "  (on a cycle)", "35"))
     if visit.again:
         pen.line(*pieces, (f"  {pen.strokes.above}", "2"))
         return
@@ -227,6 +229,8 @@ def _legend(pen: _Pen, drawn: Scene, flat: bool) -> None:
         signs.append(f"{pen.strokes.order[0].strip()} only ordered")
     if any(edge.poison for edge in drawn.edges):
         signs.append(f"{pen.strokes.poison[0].strip()} carried poison")
+    if any(edge.cycle for edge in drawn.edges):
+        signs.append(f"{'↺' if pen.unicode else 'on a cycle:'} none of these could stop first")
     if flat:
         signs.append(f"({pen.levels + 1}) depth, not indented further")
     if signs:

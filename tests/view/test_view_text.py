@@ -86,9 +86,9 @@ def test_ten_thousand_nodes_take_a_line_an_edge() -> None:
 def test_nothing_is_lost_on_a_cycle() -> None:
     """A graph with a cycle is drawn whole: no resource and no edge is missing."""
     text = to_text(scene(named(["a", "b", "c", "d"], [(0, 1), (1, 0), (2, 2), (3, 0)])))
-    assert ["d", "└── a", "    └── b", "        └── a  ↑ see above", "c", "└── c  ↑ see above"] == text.splitlines()[
-        2:8
-    ]
+    around = ["    └── b  ↺ on a cycle", "        └── a  ↺ on a cycle  ↑ see above"]
+    assert ["d", "└── a", *around, "c", "└── c  ↺ on a cycle  ↑ see above"] == text.splitlines()[2:8]
+    assert "↺ none of these could stop first" in text
 
 
 def test_many_lines_of_error_are_counted() -> None:

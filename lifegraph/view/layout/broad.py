@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import ceil, sqrt
 
 from .coordinates import placed
-from .ordering import first_order, swept
+from .ordering import swept
 from .picture import Box, Picture, curved
 
-__all__ = ["broad", "page_width"]
+__all__ = ["GAP_X", "GAP_Y", "broad", "page_width"]
 
 GAP_X, GAP_Y = 22.0, 16.0
 _SHAPE = 1.6  # width by height that is aimed at
-_SWEEPS = 6
+_SWEEPS = 8
 
 
 def page_width(sizes: Sequence[Box]) -> float:
@@ -29,7 +29,7 @@ def broad(
     above: Sequence[Sequence[int]],
 ) -> Picture:
     """Places for nodes of these sizes, in time linear in nodes and edges."""
-    rows = swept(first_order(rank, below), below, above, _SWEEPS)
+    rows = swept(rank, below, above, _SWEEPS)
     columns = _folded(rows, sizes, page_width(sizes))
     x = _across(columns, sizes, below, above, len(rank))
     y = _down(columns, sizes, edges, x)
@@ -86,7 +86,7 @@ def _down(
 ) -> list[float]:
     """How far down each node stands; between bands there is more room where edges run far across."""
     across = sum(abs(x[upper] - x[lower]) for upper, lower in edges) / max(len(edges), 1)
-    gap = max(48.0, min(across * 0.15, 400.0, max(x) / len(bands)))
+    gap = max(48.0, min(across * 0.15, 400.0, max(x, default=0.0) / max(len(bands), 1)))
     y = [0.0] * len(sizes)
     top = 0.0
     for band in bands:

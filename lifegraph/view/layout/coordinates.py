@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 __all__ = ["placed", "settled"]
 
-Link = tuple[int, float]  # the other item, and how much it pulls
+_Link = tuple[int, float]  # the other item, and how much it pulls
 
 
 def placed(
     rows: Sequence[Sequence[int]],
     halves: Sequence[float],
     gaps: Sequence[float],
-    up: Sequence[Sequence[Link]],
-    down: Sequence[Sequence[Link]],
+    up: Sequence[Sequence[_Link]],
+    down: Sequence[Sequence[_Link]],
     rounds: int,
 ) -> list[float]:
     """The middle of each item, near the middle of its neighbours.
@@ -49,7 +49,7 @@ def _offsets(row: Sequence[int], halves: Sequence[float], gaps: Sequence[float])
 
 
 def _settle(
-    row: Sequence[int], offset: Sequence[float], sides: tuple[Sequence[Sequence[Link]], ...], x: list[float]
+    row: Sequence[int], offset: Sequence[float], sides: tuple[Sequence[Sequence[_Link]], ...], x: list[float]
 ) -> None:
     wants, weights = [], []
     for item in row:

@@ -12,8 +12,8 @@ from .picture import Box, Picture, curved
 
 __all__ = ["layered"]
 
-NODE_GAP, EDGE_GAP = 26.0, 12.0
-ROW_GAP = 46.0
+_NODE_GAP, _EDGE_GAP = 26.0, 12.0
+_ROW_GAP = 46.0
 _WORK = 24_000  # items times rounds
 _TWICE = 1_200  # items for which a second beginning is tried
 _STRAIGHT = (1.0, 2.0, 8.0)  # how much an edge pulls: between two nodes, at a bend and a node, between two bends
@@ -37,7 +37,7 @@ def layered(sizes: Sequence[Box], edges: Sequence[tuple[int, int]], rank: Sequen
             place[item] = at
     count = len(sizes)
     halves = [width / 2 for width, _ in sizes] + [0.0] * bends
-    gaps = [NODE_GAP] * count + [EDGE_GAP] * bends
+    gaps = [_NODE_GAP] * count + [_EDGE_GAP] * bends
     x = placed(rows, halves, gaps, _pulls(above, count), _pulls(below, count), 8)
     tops, bottoms = _heights(rows, sizes)
     left = min((at - half for at, half in zip(x, halves, strict=True)), default=0.0)
@@ -72,7 +72,7 @@ def _heights(rows: Sequence[Sequence[int]], sizes: Sequence[Box]) -> tuple[list[
         tops.append(y)
         bottoms.append(y + height)
         bends = len(row) - sum(item < len(sizes) for item in row)
-        y += height + ROW_GAP + min(40.0, bends)
+        y += height + _ROW_GAP + min(40.0, bends)
     return tops, bottoms
 
 

@@ -13,14 +13,14 @@ from .crossings import between, total
 
 __all__ = ["first_order", "ordered", "swept"]
 
-Rows = list[list[int]]
+_Rows = list[list[int]]
 _PASSES = 10
 _PATIENCE = 8  # rounds without a better order
 
 
-def first_order(rank: Sequence[int], ahead: Sequence[Sequence[int]], *, upwards: bool = False) -> Rows:
+def first_order(rank: Sequence[int], ahead: Sequence[Sequence[int]], *, upwards: bool = False) -> _Rows:
     """Rows in the order in which a walk from the top (or from the bottom), in declared order, comes across their items."""
-    rows: Rows = [[] for _ in range(max(rank, default=-1) + 1)]
+    rows: _Rows = [[] for _ in range(max(rank, default=-1) + 1)]
     seen = bytearray(len(rank))
     for start in sorted(range(len(rank)), key=rank.__getitem__, reverse=upwards):
         work = [] if seen[start] else [start]
@@ -34,16 +34,16 @@ def first_order(rank: Sequence[int], ahead: Sequence[Sequence[int]], *, upwards:
 
 
 def ordered(
-    starts: Sequence[Rows], below: Sequence[Sequence[int]], above: Sequence[Sequence[int]], rounds: int
-) -> Rows:
+    starts: Sequence[_Rows], below: Sequence[Sequence[int]], above: Sequence[Sequence[int]], rounds: int
+) -> _Rows:
     """The best order found from these starts, in so many rounds each; edges must lead from a row to the next one."""
     found = [_improved(rows, below, above, rounds) for rows in starts]
     return min(found, key=lambda result: result[0])[1]
 
 
 def _improved(
-    rows: Rows, below: Sequence[Sequence[int]], above: Sequence[Sequence[int]], rounds: int
-) -> tuple[int, Rows]:
+    rows: _Rows, below: Sequence[Sequence[int]], above: Sequence[Sequence[int]], rounds: int
+) -> tuple[int, _Rows]:
     place = [0] * len(below)
     _number(rows, place)
     best, fewest = [list(row) for row in rows], total(rows, below, place)
@@ -64,37 +64,21 @@ def _improved(
     return fewest, best
 
 
-def swept(rows: Rows, below: Sequence[Sequence[int]], above: Sequence[Sequence[int]], rounds: int) -> Rows:
-    """A good order for edges of any length, in linear time: each item moves to the middle of its neighbours."""
-    spot = [0.0] * len(below)
-    for row in rows:
-        _spread(row, spot)
+def swept(rank: Sequence[int], below: Sequence[Sequence[int]], above: Sequence[Sequence[int]], rounds: int) -> _Rows:
+    """A good order in linear time, for edges of any length: those between neighbouring rows decide."""
+    near_below = [[other for other in others if rank[other] == rank[item] + 1] for item, others in enumerate(below)]
+    near_above = [[other for other in others if rank[other] == rank[item] - 1] for item, others in enumerate(above)]
+    rows, place = first_order(rank, near_below), [0] * len(rank)
+    _number(rows, place)
     for turn in range(rounds):
-        sides = (above, below) if turn % 2 == 0 else (below, above)
-        for row in rows if turn % 2 == 0 else reversed(rows):
-            keys = [_middle(sides[0][item] or sides[1][item], spot, spot[item]) for item in row]
-            row[:] = [item for _, item in sorted(zip(keys, row, strict=True), key=_first)]
-            _spread(row, spot)
+        down = turn % 2 == 0
+        for row in rows[1:] if down else rows[-2::-1]:
+            _sweep(row, near_above if down else near_below, place, late=turn % 4 > 1)
+    _exchange(rows, near_below, near_above, place, level=False)
     return rows
 
 
-def _first(pair: tuple[float, int]) -> float:
-    return pair[0]
-
-
-def _middle(others: Sequence[int], spot: Sequence[float], own: float) -> float:
-    if not others:
-        return own
-    return sum(map(spot.__getitem__, others)) / len(others)
-
-
-def _spread(row: Sequence[int], spot: list[float]) -> None:
-    step = 1 / max(len(row), 1)
-    for at, item in enumerate(row):
-        spot[item] = (at + 0.5) * step
-
-
-def _number(rows: Rows, place: list[int]) -> None:
+def _number(rows: _Rows, place: list[int]) -> None:
     for row in rows:
         for at, item in enumerate(row):
             place[item] = at
@@ -121,7 +105,7 @@ def _sweep(row: list[int], sides: Sequence[Sequence[int]], place: list[int], *, 
 
 
 def _exchange(
-    rows: Rows, below: Sequence[Sequence[int]], above: Sequence[Sequence[int]], place: list[int], *, level: bool
+    rows: _Rows, below: Sequence[Sequence[int]], above: Sequence[Sequence[int]], place: list[int], *, level: bool
 ) -> int:
     """Exchanges neighbours wherever that saves crossings (or, if `level`, costs none); returns how many it saved."""
     at = place.__getitem__
@@ -137,8 +121,9 @@ def _exchange(
             gain = now and now - between(ups[right], ups[left]) - between(downs[right], downs[left])
             if gain > 0 or (level and now and gain == 0):
                 saved += gain
-                for column in (row, ups, downs):
-                    column[left], column[right] = column[right], column[left]
+                row[left], row[right] = row[right], row[left]
+                ups[left], ups[right] = ups[right], ups[left]
+                downs[left], downs[right] = downs[right], downs[left]
         for index, item in enumerate(row):
             place[item] = index
     return saved

@@ -17,7 +17,7 @@ def ranked(below: Sequence[Sequence[int]], above: Sequence[Sequence[int]]) -> li
     """
     order, rank = _longest(below, above)
     for _ in range(_ROUNDS):
-        if not (_tightened(reversed(order), rank, below, above) + _tightened(order, rank, below, above)):
+        if not (_tightened(order[::-1], rank, below, above) + _tightened(order, rank, below, above)):
             break
     lowest = min(rank, default=0)
     return [value - lowest for value in rank]
@@ -38,7 +38,7 @@ def _longest(below: Sequence[Sequence[int]], above: Sequence[Sequence[int]]) -> 
 
 
 def _tightened(
-    order: Sequence[int] | reversed[int],
+    order: Sequence[int],
     rank: list[int],
     below: Sequence[Sequence[int]],
     above: Sequence[Sequence[int]],

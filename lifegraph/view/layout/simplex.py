@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 __all__ = ["shortened"]
 
-Edge = tuple[int, int]
+_Edge = tuple[int, int]
 
 
-def shortened(rank: Sequence[int], edges: Sequence[Edge], pivots: int) -> list[int]:
+def shortened(rank: Sequence[int], edges: Sequence[_Edge], pivots: int) -> list[int]:
     """Better ranks than these (which must be feasible), after at most so many exchanges."""
     found = list(rank)
-    touching: list[list[Edge]] = [[] for _ in found]
+    touching: list[list[_Edge]] = [[] for _ in found]
     for edge in edges:
         touching[edge[0]].append(edge)
         touching[edge[1]].append(edge)
@@ -29,9 +29,9 @@ def shortened(rank: Sequence[int], edges: Sequence[Edge], pivots: int) -> list[i
     return [value - lowest for value in found]
 
 
-def _tight(rank: list[int], touching: Sequence[Sequence[Edge]]) -> set[Edge]:
+def _tight(rank: list[int], touching: Sequence[Sequence[_Edge]]) -> set[_Edge]:
     """A tree of edges of length one over each connected part; ranks move until there is one."""
-    tree: set[Edge] = set()
+    tree: set[_Edge] = set()
     done: set[int] = set()
     for start in range(len(rank)):
         part, fresh = set[int](), [start] if start not in done else []
@@ -56,7 +56,7 @@ def _tight(rank: list[int], touching: Sequence[Sequence[Edge]]) -> set[Edge]:
     return tree
 
 
-def _pivoted(rank: list[int], edges: Sequence[Edge], tree: set[Edge], surplus: Sequence[int]) -> bool:
+def _pivoted(rank: list[int], edges: Sequence[_Edge], tree: set[_Edge], surplus: Sequence[int]) -> bool:
     """One exchange: the worst edge leaves the tree, the tightest that closes the gap comes in."""
     order, parent = _hung(tree, len(rank))
     sums = list(surplus)
@@ -84,13 +84,13 @@ def _pivoted(rank: list[int], edges: Sequence[Edge], tree: set[Edge], surplus: S
     return True
 
 
-def _hung(tree: set[Edge], count: int) -> tuple[list[int], list[Edge | None]]:
+def _hung(tree: set[_Edge], count: int) -> tuple[list[int], list[_Edge | None]]:
     """All nodes, parents first, and for each the edge to its parent."""
-    near: list[list[Edge]] = [[] for _ in range(count)]
+    near: list[list[_Edge]] = [[] for _ in range(count)]
     for edge in sorted(tree):
         near[edge[0]].append(edge)
         near[edge[1]].append(edge)
-    parent: list[Edge | None] = [None] * count
+    parent: list[_Edge | None] = [None] * count
     seen = bytearray(count)
     order: list[int] = []
     for start in range(count):
@@ -107,7 +107,7 @@ def _hung(tree: set[Edge], count: int) -> tuple[list[int], list[Edge | None]]:
     return order, parent
 
 
-def _part(order: Sequence[int], parent: Sequence[Edge | None], root: int) -> bytearray:
+def _part(order: Sequence[int], parent: Sequence[_Edge | None], root: int) -> bytearray:
     part = bytearray(len(parent))
     part[root] = 1
     for node in order:

@@ -103,7 +103,7 @@ function paintEdges(brush, edges, strong) {
       if (!coarse && camera.k > 0.3) arrow(heads, edge, upper, lower);
     }
     brush.strokeStyle = brush.fillStyle = colors[style];
-    brush.globalAlpha = strong || style !== 'use' ? 1 : edges.length > 4000 ? 0.28 : 0.85;
+    brush.globalAlpha = edges.length > 4000 ? 0.28 : strong || style !== 'use' ? 1 : 0.85;
     brush.lineWidth = Math.max(STROKES[style][0] * (strong ? 1.5 : 1), (edges.length > 4000 ? 0.5 : 0.8) / camera.k);
     brush.setLineDash(camera.k > 0.3 ? STROKES[style][1] : []);
     brush.stroke();
@@ -216,6 +216,17 @@ function label(brush, node) {
   });
 }
 
+// Between readable and tiny the name alone, as large as its box allows, unless that is too small to read.
+function nameOnly(brush, node) {
+  const size = Math.min(11 / camera.k, (data.w[node] - 8) / (data.short[node].length * 0.61), data.h[node] - 4);
+  if (size * camera.k < 7) return;
+  brush.fillStyle = colorOf(node).ink;
+  brush.textAlign = 'center';
+  brush.textBaseline = 'middle';
+  brush.font = `${size}px ${MONO}`;
+  brush.fillText(data.short[node], data.x[node], data.y[node] + size * 0.05, data.w[node] - 6);
+}
+
 function paintNodes(brush, nodes) {
   const [left, top, right, bottom] = seen();
   const tiny = camera.k < 0.22;
@@ -225,6 +236,7 @@ function paintNodes(brush, nodes) {
     if (x + w < left || x - w > right || y + h < top || y - h > bottom) continue;
     paintNode(brush, node, tiny);
     if (readable) label(brush, node);
+    else if (!tiny) nameOnly(brush, node);
   }
 }
 

@@ -95,6 +95,11 @@ function paintSample(canvas) {
   brush.setLineDash(fate === 'abandoned' || fate === 'skipped' ? [4, 3] : []);
   brush.fill();
   brush.stroke();
+  if (fate === 'poisoned') ticks(brush, 23, 9, 18, 7);
+  if (fate === 'timed_out') {
+    outline(brush, fate, 23, 9, 18, 7, -3);
+    brush.stroke();
+  }
 }
 
 function polygonFill(brush, points) {
