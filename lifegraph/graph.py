@@ -342,6 +342,10 @@ class Graph(view.Drawn):
         """The report of the last teardown, or None."""
         return self._life.report
 
+    def observe(self, observer: Callable[[Event], object]) -> None:
+        """Call ``observer`` with every `Event` from now on, as those given at the beginning."""
+        self._life.herald.join(observer)
+
     def time_left(self) -> float:
         """For hooks: seconds until the limit of this hook or the end of the grace, whichever is sooner.
 

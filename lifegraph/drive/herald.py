@@ -26,6 +26,11 @@ class Herald:
         self._notes: list[str] = []
         self.quiet = not self._observers
 
+    def join(self, observer: Callable[[Event], object]) -> None:
+        """Tell one more."""
+        self._observers = (*self._observers, observer)
+        self.quiet = False
+
     def listen(self) -> None:
         """Find out whether anybody wants to hear of what goes well."""
         self.quiet = not self._observers and not log.audible()

@@ -207,6 +207,8 @@ def reading(report: Report) -> None:
     assert_type(report.to_json(), str)
     assert_type(Report.from_json(report.to_json()), Report)
     assert_type(report.to_text(), str)
+    assert_type(report.to_html(focus="x"), str)
+    assert_type(report.to_trace(), str)
     report.raise_for_failures()
 
 
@@ -216,6 +218,12 @@ def planning(graph: Graph) -> None:
     assert_type(graph.what_if(fail=["x"], hang=["y"]), Report)
     assert_type(graph.blast(), tuple[Blast, ...])
     assert_type(graph.plan().to_mermaid(), str)
+    assert_type(graph.to_svg(report=graph.report, reduce=True, focus="x"), str)
+    assert_type(graph.to_html(), str)
+    assert_type(graph.plan().to_json(), str)
+    graph.observe(print)
+    graph.show()
+    graph.save("x.svg")
 
 
 def failing(graph: Graph) -> list[type[LifegraphError]]:

@@ -18,10 +18,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 def read_back(painted: str) -> tuple[list[str], int, ElementTree.Element]:
     """The first line of each node, how many edges there are, and the whole."""
     root = ElementTree.fromstring(painted.encode())
-    groups = [group for group in root.iter(f"{SVG}g")]
+    groups = list(root.iter(f"{SVG}g"))
     nodes = [group for group in groups if (group.get("class") or "").startswith("node ")]
     edges = [group for group in groups if (group.get("class") or "").startswith("edge ")]
-    return ["".join(node.find(f"{SVG}text").itertext()) for node in nodes], len(edges), root
+    return ["".join(next(node.iter(f"{SVG}text")).itertext()) for node in nodes], len(edges), root
 
 
 @pytest.mark.parametrize(
