@@ -163,7 +163,7 @@ class Live:
         return text.replace("…", "..").encode("ascii", "backslashreplace").decode()
 
     def _rich(self) -> Any:
-        """rich's live display on the stream, or None where rich is not installed."""
+        """Rich's live display on the stream, or None where rich is not installed."""
         try:
             from rich.console import Console  # noqa: PLC0415 - slow to import, and an extra
             from rich.live import Live as Display  # noqa: PLC0415 - the same
