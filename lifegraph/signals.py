@@ -21,7 +21,7 @@ __all__ = ["Signals"]
 
 _END: Final = b"\0"
 _HANDLED: Final = b"\xff"  # no signal has this number
-_SAME: Final = 0.0002  # seconds within which the same signal counts once
+_SAME: Final = 0.02  # seconds within which the same signal counts once
 _SPARE: Final[int] = getattr(
     signal, "SIGURG", 0
 )  # of our own nudges: nobody is interrupted by it who does not listen to it
