@@ -199,14 +199,14 @@ class Graph(view.Drawn):
         The first failed start halts it; what is up is then torn down, and `StartError` is raised with the report.
         Raises `DeclarationError` before any side effect, `GraphClosingError` when a teardown came first.
         """
-        on_thread(self._life.start())
+        self._life.up()
 
     async def astart(self) -> None:
         """`start` for coroutines: async resources live on the caller's loop, sync hooks run on threads.
 
         A cancellation meanwhile calls the start off; it is raised again when all is torn down.
         """
-        await on_loop(self._life.start(awaited=True))
+        await self._life.aup()
 
     def teardown(self, *, grace: float | None = None) -> Report:
         """Stop everything, dependents first, in parallel; return the report, and raise nothing for failed resources.
@@ -252,7 +252,7 @@ class Graph(view.Drawn):
     def __enter__(self) -> Self:
         try:
             with listening(self._life, self._signals) as session:
-                on_thread(self._life.start())
+                self._life.up()
                 self._session = session
             if session is not None:
                 session.signals.__enter__()
@@ -280,7 +280,7 @@ class Graph(view.Drawn):
 
     async def __aenter__(self) -> Self:
         with listening(self._life, self._signals) as session:
-            await on_loop(self._life.start(awaited=True))
+            await self._life.aup()
         self._session = session
         if session is not None:
             session.body_is_task()

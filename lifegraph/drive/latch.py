@@ -45,9 +45,9 @@ class Latch:
         """The same for steps; an interrupt of ``caller`` is raised here."""
         if caller is None:
             return self.wait()
-        bell, struck = threading.Event(), list[KeyboardInterrupt]()
+        bell, struck = threading.Event(), list[BaseException]()
 
-        def hear(why: KeyboardInterrupt) -> None:
+        def hear(why: BaseException) -> None:
             struck.append(why)
             bell.set()
 

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, Final
 from weakref import WeakMethod
 
-__all__ = ["Alarms", "Mutex", "NoThread", "Pool", "alarms", "here", "loop_here", "pool"]
+__all__ = ["Alarms", "Mutex", "NoThread", "Pool", "alarms", "callers_loop", "here", "lent", "loop_here", "pool"]
 
 _IDLE: Final = 30.0  # seconds after which a parked thread ends
 
@@ -34,6 +34,14 @@ def loop_here() -> Any:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+lent: Final[dict[int, Any]] = {}  # a thread of ours that does a verb -> the loop on which that was called
+
+
+def callers_loop() -> Any:
+    """The event loop of whoever called the verb that is done here."""
+    return (lent and lent.get(here())) or loop_here()
 
 
 class _Seat:

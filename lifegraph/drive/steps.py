@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from .caller import Caller
+from .caller import AsyncCaller, Caller
 from .pool import NoThread, loop_here
-from .threads import acting
+from .threads import Driver, acting, acting_for
 
 __all__ = ["Steps", "T", "Waitable", "on_loop", "on_thread"]
 
@@ -30,18 +30,24 @@ class Waitable(Protocol):
 Steps: TypeAlias = Generator[Waitable, Any, T]
 
 
-def on_thread(steps: Steps[T], *, brief: bool = False) -> T:
+def on_thread(steps: Steps[T], *, brief: bool = False, undo: Callable[[], Steps[Any]] | None = None) -> T:
     """Take the steps on threads. The main thread only waits: an interrupt must not strike between two of them.
 
-    ``brief`` steps wait for nothing, and are taken where they are asked for.
+    ``brief`` steps wait for nothing, and are taken where they are asked for. ``undo`` is taken when the steps have
+    done something (they returned what is true), and an interrupt came too late for them to hear of it.
     """
     on_main = threading.current_thread() is threading.main_thread()
     if brief or not on_main or acting() is not None or loop_here() is not None:
         return _take(steps, None)
+    caller = Caller[T](lambda caller: _take(steps, caller))
     try:
-        return Caller[T](lambda caller: _take(steps, caller)).wait()
+        return caller.wait()
     except NoThread:  # none can be started any more
         return _take(steps, None)
+    except KeyboardInterrupt:
+        if undo is not None and caller.done_before:
+            on_thread(undo())
+        raise
 
 
 def _take(steps: Steps[T], caller: Caller[Any] | None) -> T:
@@ -58,8 +64,27 @@ def _take(steps: Steps[T], caller: Caller[Any] | None) -> T:
         return end.value  # type: ignore[no-any-return]  # typed by Steps
 
 
-async def on_loop(steps: Steps[T]) -> T:
-    """Take the steps, waiting in this coroutine."""
+async def on_loop(steps: Steps[T], *, undo: Callable[[], Steps[Any]] | None = None) -> T:
+    """Take the steps for this coroutine; on threads where its loop runs on the main one, for the same reason."""
+    if threading.current_thread() is not threading.main_thread():
+        return await _take_here(steps)
+    found = acting()
+    caller = AsyncCaller[T](lambda caller: _take_for(found, steps, caller))
+    try:
+        return await caller.awaited()
+    except NoThread:  # none can be started any more
+        return await _take_here(steps)
+    finally:
+        if undo is not None and caller.done_before:
+            await on_loop(undo())
+
+
+def _take_for(found: tuple[Driver, int] | None, steps: Steps[T], caller: Caller[T]) -> T:
+    with acting_for(found):
+        return _take(steps, caller)
+
+
+async def _take_here(steps: Steps[T]) -> T:
     try:
         due = next(steps)
         while True:

@@ -23,7 +23,7 @@ from .caller import Caller
 from .lanes import Lanes
 from .pool import NoThread, alarms, here, pool
 
-__all__ = ["Driver", "Letter", "acting"]
+__all__ = ["Driver", "Letter", "acting", "acting_for"]
 
 _BRISK: Final = 20e-6  # seconds: hooks shorter than this on average are not worth a second thread
 _NAP: Final = 0.001  # seconds between two looks whether they still are so short
@@ -47,6 +47,19 @@ def acting() -> tuple[Driver, int] | None:
         except RuntimeError:  # no loop runs here
             return None
     return found
+
+
+@contextmanager
+def acting_for(found: tuple[Driver, int] | None) -> Generator[None, None, None]:
+    """Inside, what this thread does is done for that user code, which waits for it."""
+    if found is None:
+        yield
+        return
+    _acting[here()] = found
+    try:
+        yield
+    finally:
+        del _acting[here()]
 
 
 class Driver:
@@ -83,9 +96,10 @@ class Driver:
         """Bring the run to its end. An interrupt of ``caller`` is passed to it, and returned at the end."""
         if caller is None:
             return self._wait(None)
+        self.home = caller.loop
         struck: list[BaseException] = []
 
-        def hear(why: KeyboardInterrupt) -> None:
+        def hear(why: BaseException) -> None:
             struck.append(why)
             self.send(self.run.interrupt)
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any, NoReturn
 
 from ..drive.latch import Latch
-from ..drive.pool import loop_here
+from ..drive.pool import callers_loop
 from ..drive.steps import Steps
 from ..drive.threads import Driver, acting
 from ..errors import DeclarationError, Fault, GraphClosingError, GraphStateError, StartError, message
@@ -41,7 +41,7 @@ class Coming(Ground):
             if (self.state is State.NEW and not at_once) or all(self.lives.phase(n) is Phase.UP for n in nodes):
                 return nodes[0]
             if awaited and self.lives.home is None and self.state is not State.STARTING:
-                self.lives.home = loop_here()
+                self.lives.home = callers_loop()
             joined = self._join(nodes) if self.state is State.STARTING else None
             coming = self._bring(nodes) if joined is None else None
         if joined is not None:
@@ -97,7 +97,7 @@ class Coming(Ground):
         spec = self.model.spec(node)
         if spec.form is Form.LIVE:
             self.lives.adopt(node, spec.target, Phase.UP if spec.hooks.start is None else Phase.MADE)
-            if (loop := loop_here()) is not None:
+            if (loop := callers_loop()) is not None:
                 self.lives.loops[node] = loop
 
     def _check_ground(self, nodes: Sequence[int], verb: str, *, joins: bool) -> None:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from ..drive.herald import Herald
 from ..drive.lanes import Lanes
 from ..drive.latch import Latch
-from ..drive.pool import Mutex, loop_here
+from ..drive.pool import Mutex, callers_loop
 from ..drive.threads import Driver, acting
 from ..errors import GraphClosingError, GraphStateError, InternalError, PoisonedError, TeardownError, message, short
 from ..events import Event
@@ -155,14 +155,14 @@ class Ground:
 
     def check_world(self, verb: str, specs: Iterable[Spec], *, awaited: bool) -> None:
         """A sync verb must not block the loop it is called on, and an async one has no thread to lend to hooks."""
-        if awaited and loop_here() is None:
+        if awaited and callers_loop() is None:
             raise GraphStateError(message(f"cannot a{verb} graph {self.title!r}: no asyncio event loop runs here",
                 hint=f"graph.{verb}(), which needs none; trio is not supported"))  # fmt: skip
         if awaited or (self._start is not None and self._start[1].home is not None and self.state is State.STARTING):
             if lent := [spec.label for spec in specs if spec.hooks.lane == "caller"]:
                 raise GraphStateError(message(f"cannot a{verb} graph {self.title!r}: {lent[0]} is on the caller's lane",
                     why="an async verb must not block its loop", hint='lane="dedicated", or the sync verb'))  # fmt: skip
-        elif loop_here() is not None and any(spec.on_loop for spec in specs):
+        elif callers_loop() is not None and any(spec.on_loop for spec in specs):
             raise GraphStateError(message(
                 f"cannot {verb} graph {self.title!r} ({short(self.where)}) here: it would block the running event loop",
                 why="it has resources that live on a loop", hint=f"await graph.a{verb}(), or async with graph"))  # fmt: skip

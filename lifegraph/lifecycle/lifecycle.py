@@ -9,8 +9,8 @@ from functools import partial
 from time import monotonic
 
 from ..drive.latch import Latch
-from ..drive.pool import loop_here, pool
-from ..drive.steps import Steps, on_thread
+from ..drive.pool import callers_loop, pool
+from ..drive.steps import Steps, on_loop, on_thread
 from ..drive.threads import Driver
 from ..errors import (
     GraphStateError,
@@ -33,13 +33,21 @@ class Lifecycle(Ending):
 
     # Up --------------------------------------------------------------------------------------------------
 
-    def start(self, *, awaited: bool = False) -> Steps[None]:
-        """Bring everything up, or tear everything down again."""
+    def up(self) -> None:
+        """Start, from a thread. An interrupt too late to call the start off has it torn down all the same."""
+        on_thread(self.start(), undo=partial(self.teardown, None, None))
+
+    async def aup(self) -> None:
+        """The same from a coroutine."""
+        await on_loop(self.start(awaited=True), undo=partial(self.teardown, None, None, awaited=True))
+
+    def start(self, *, awaited: bool = False) -> Steps[bool]:
+        """Bring everything up, or tear everything down again. True when it was this call that did."""
         while True:
             with self.mutex:
                 self.check_open("start")
                 if self.state is State.RUNNING:
-                    return
+                    return False
                 if self.own_hook() is not None:
                     raise GraphStateError(f"a hook of graph {self.title!r} asked for the start that waits for it")
                 mine = self.state is State.NEW
@@ -52,7 +60,7 @@ class Lifecycle(Ending):
         if not mine:
             yield self._started
             yield from self._say_start_failed()
-            return
+            return False
         assert self._start is not None
         run, driver = self._start
         interrupt = yield driver
@@ -60,7 +68,7 @@ class Lifecycle(Ending):
             if run.ok and interrupt is None and self._requested is None:
                 self.state = State.RUNNING
                 self._started.open()
-                return
+                return True
             since, grace = self._requested or (monotonic(), self.grace)
             self._prior, self.state = run.start_details(), State.CLOSING
         try:
@@ -73,6 +81,7 @@ class Lifecycle(Ending):
         if (interrupt := interrupt or self._interrupt) is not None:
             raise interrupt
         yield from self._say_start_failed()
+        return False
 
     def _begin_start(self, *, awaited: bool) -> tuple[Start, Driver]:
         self.model.seal()
@@ -80,7 +89,7 @@ class Lifecycle(Ending):
         self.model.base = len(self.model.specs)
         self.lives.reach()
         if awaited:
-            self.lives.home = loop_here()
+            self.lives.home = callers_loop()
         plan, nodes = self.freeze([n for n in self.model.nodes() if self.lives.phase(n) is not Phase.UP])
         self._check_ground(nodes, "start", joins=False)
         self.herald.listen()

@@ -92,7 +92,7 @@ class Session:
 
     def live(self, graph: object, main: Callable[[Any], object] | None) -> None:
         """Start, run a sync ``main`` (or wait to be asked), and tear down."""
-        if self._started(lambda: on_thread(self.life.start())):
+        if self._started(self.life.up):
             try:
                 if main is None:
                     self.asked.wait()
@@ -127,7 +127,7 @@ class Session:
     async def alive(self, graph: object, main: Callable[[Any], Any]) -> None:
         """The same for an async ``main``, on the loop that runs here."""
         try:
-            await on_loop(self.life.start(awaited=True))
+            await self.life.aup()
             up = True
         except (DeclarationError, StartError, GraphClosingError) as why:
             up = self._start_failed(why)
