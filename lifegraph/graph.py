@@ -266,33 +266,49 @@ class Graph(view.Drawn):
     def __exit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        if self._owned.inert and body is not None:
-            return False
-        with heard(self._session) as since:
-            try:
-                report = on_thread(self._life.teardown(None, body, since=since))
-            except KeyboardInterrupt:
-                if self._life.state is not State.CLOSED:  # it struck before anything had begun
-                    on_thread(self._life.teardown(None, body, since=since))
-                raise
-        self._ended(report, body)
+        try:
+            self._leave(body)
+        except KeyboardInterrupt:
+            if self._owned.state is State.RUNNING:  # it struck before the teardown had begun
+                self._leave(body)
+            raise
         return False
 
+    def _leave(self, body: BaseException | None) -> None:
+        if self._owned.inert and body is not None:
+            return
+        with heard(self._session) as since:
+            report = on_thread(self._life.teardown(None, body, since=since))
+        self._ended(report, body)
+
     async def __aenter__(self) -> Self:
-        with listening(self._life, self._signals) as session:
-            await self._life.aup()
-        self._session = session
-        if session is not None:
-            session.body_is_task()
-        return self
+        try:
+            with listening(self._life, self._signals) as session:
+                await self._life.aup()
+                self._session = session
+            if session is not None:
+                session.body_is_task()
+            return self
+        except KeyboardInterrupt:
+            if self._life.state is State.RUNNING:  # the same
+                await self._aleave(None)
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, body: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
+        try:
+            await self._aleave(body)
+        except KeyboardInterrupt:
+            if self._owned.state is State.RUNNING:  # the same
+                await self._aleave(body)
+            raise
+        return False
+
+    async def _aleave(self, body: BaseException | None) -> None:
         with heard(self._session) as since:
             report = await on_loop(self._life.teardown(None, body, awaited=True, since=since))
         self._ended(report, body)
-        return False
 
     def _ended(self, report: Report, body: BaseException | None) -> None:
         if report.ok:

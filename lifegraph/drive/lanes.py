@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from . import stacks
 from .pool import pool
 
 if TYPE_CHECKING:
-    from .loop import Host, PrivateLoop
+    from .host import Host, Job, Porter
+    from .loop import PrivateLoop
 
 __all__ = ["Dedicated", "Lanes"]
 
@@ -47,12 +48,15 @@ class Dedicated:
 
 
 class Lanes:
-    """The dedicated threads and the host tasks of one graph. Used with the key of its run."""
+    """The dedicated threads and the host tasks of one graph. Used with the keys of its runs, for their members."""
 
     def __init__(self, lives: Lives) -> None:
         self._lives = lives
         self._dedicated: dict[int, Dedicated] = {}
         self._private: PrivateLoop | None = None
+        self._porters: dict[Any, Porter] = {}
+        self._carried: dict[int, Job] = {}  # the last thing done on a loop for each member that is alive
+        self._choosing = threading.Lock()  # a loop is chosen, or ended because nobody uses it
         self._lent = False
         self.factory: Callable[[], Any] | None = None  # makes the private loop
 
@@ -62,25 +66,50 @@ class Lanes:
             self._dedicated[member] = Dedicated()
         return self._dedicated[member]
 
-    def host(self, member: int, home: Any, base: Context) -> Host:
-        """The host task of this member: on its own loop, else on the graph's, else on ``home``, else on a private one."""
-        from .loop import Host  # noqa: PLC0415 - loads asyncio, which only async resources need
+    def on_loop(self, member: int, job: Job, home: Any, base: Context, *, alone: bool) -> None:
+        """Have this done where this member lives: on its own loop, else on the graph's, else on ``home``, else on a private one.
 
+        ``alone``: there is nothing else of it that a task would have to keep.
+        """
+        name = self._lives.model.names[member]
         host: Host | None = self._lives.hosts.get(member)
-        if host is None:
-            loop = self._lives.loops.get(member) or self._lives.home or home
-            if loop is None:
-                loop = self._own_loop().loop
+        if host is not None:
+            self._carried[member] = job
+            host.do(job, name)
+            return
+        with self._choosing:
+            loop = self._lives.loops.get(member) or self._lives.home or home or self._own_loop().loop
             self._lives.loops[member] = loop
-            name = self._lives.model.names[member]
-            host = self._lives.hosts[member] = Host(
-                loop,
-                base.copy(),
-                name,
-                self._lives.notes.append,
-                ours=self._private is not None and loop is self._private.loop,
-            )
+            self._carried[member] = job
+        if not alone:
+            self._host(member, loop, base.copy()).do(job, name)
+            return
+        context = job.context = base.copy()
+        job.host = lambda: self._host(member, loop, context)
+        self._porter(loop, base).do(job, name)
+
+    def _host(self, member: int, loop: Any, context: Context) -> Host:
+        from .host import Host  # noqa: PLC0415 - loads asyncio, which only async resources need
+
+        name, note = self._lives.model.names[member], self._lives.notes.append
+        host = self._lives.hosts[member] = Host(loop, context, name, note, ours=self._is_own(loop))
         return host
+
+    def _porter(self, loop: Any, base: Context) -> Porter:
+        from .host import Porter  # noqa: PLC0415 - the same
+
+        porter = self._porters.get(loop)
+        if porter is None:
+            porter = self._porters[loop] = Porter(loop, base.copy(), ours=self._is_own(loop))
+        return porter
+
+    def _is_own(self, loop: Any) -> bool:
+        return self._private is not None and loop is self._private.loop
+
+    def nudge(self) -> None:
+        """An interrupt may have struck a loop just when it was told something."""
+        for tasked in [*self._lives.hosts.values(), *self._porters.values()]:
+            tasked.nudge()
 
     def _own_loop(self) -> PrivateLoop:
         from .loop import PrivateLoop  # noqa: PLC0415 - loads asyncio, which only async resources need
@@ -92,29 +121,33 @@ class Lanes:
     @contextmanager
     def lent_loop(self) -> Generator[Any, None, None]:
         """The private loop; it is not ended while inside."""
-        self._lent = True
+        with self._choosing:
+            self._lent = True
+            loop = self._own_loop().loop
         try:
-            yield self._own_loop().loop
+            yield loop
         finally:
             self._lent = False
 
     def where(self, member: int) -> str | None:
-        """Where the host task of this member hangs."""
-        host: Host | None = self._lives.hosts.get(member)
-        return stacks.of_awaitable(host.doing) if host is not None else None
+        """Where what runs on a loop for this member hangs."""
+        job = self._carried.get(member)
+        return stacks.of_awaitable(job.doing) if job is not None else None
 
-    def tidy(self) -> None:
-        """Give back the threads, tasks and loop of what is no longer alive."""
+    def tidy(self, members: Iterable[int]) -> None:
+        """Give back the threads and tasks of those of these ``members`` that are no longer alive, and a loop nobody uses."""
         alive = self._lives.is_alive
-        for member in [member for member in list(self._dedicated) if not alive(member)]:
-            if (thread := self._dedicated.pop(member, None)) is not None:  # another run may tidy at this moment
+        for member in [member for member in members if not alive(member)]:
+            if (thread := self._dedicated.pop(member, None)) is not None:
                 thread.end()
-        for member in [member for member in list(self._lives.hosts) if not alive(member)]:
             if (host := self._lives.hosts.pop(member, None)) is not None:
                 host.end()
+            self._carried.pop(member, None)
             self._lives.loops.pop(member, None)
-        if self._lent or self._private is None:
-            return
-        if not any(host.loop is self._private.loop for host in list(self._lives.hosts.values())):
-            self._private.end()
-            self._private = None
+        with self._choosing:
+            if self._lent or self._private is None:
+                return
+            if not any(self._is_own(self._lives.loops.get(member)) for member in list(self._carried)):
+                self._porters.pop(self._private.loop, None)
+                self._private.end()
+                self._private = None

@@ -1,40 +1,27 @@
-"""The loop lane: one host task for each async resource, in which it is entered, lives and is left.
-
-A host task is held strongly and taken out of the loop's registry at birth, so neither the loop's end nor its
-cancel-all reaches it. A limit means "wait, give up": no host task is ever cancelled by us.
-"""
+"""Loops: the private one of a graph, and how a coroutine waits for what threads say."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import threading
-import types
 from asyncio import CancelledError
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext, suppress
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from typing import Any
 
-from ..errors import HookError
-from ..quarantine import hide_task
 from .pool import loop_here, pool
 
 __all__ = [
     "CancelledError",
-    "Host",
-    "Job",
     "PrivateLoop",
     "Waiter",
     "begin_on",
     "forever_cancelled",
     "runner_of",
     "shield",
-    "without_hooks",
 ]
-
-Job = Callable[[], Awaitable[None]]
 
 
 class PrivateLoop:
@@ -74,83 +61,6 @@ class PrivateLoop:
         await self.loop.shutdown_asyncgens()
 
 
-class Host:
-    """The host task of one resource, on one loop, with one context. `do` is safe from any thread."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, context: Context, name: str, note: Callable[[str], None], *, ours: bool
-    ) -> None:
-        self.loop = loop
-        self._ours = ours  # a private loop, which runs until we end it
-        self.doing: Any = None  # the awaitable at which it is
-        self._context = context
-        self._name = name
-        self._note = note
-        self._cancelled = False
-        self._jobs: deque[Job] = deque()
-        self._wake: asyncio.Future[None] | None = None
-        self.task: asyncio.Task[None] | None = None
-        self._ended = False
-
-    def do(self, job: Job) -> None:
-        """Do this next; raises `HookError` when the loop can no longer do anything."""
-        self._jobs.append(job)
-        if loop_here() is self.loop:
-            self._go_on()
-            return
-        if self.loop.is_closed() or not (self._ours or self.loop.is_running()):
-            self._jobs.remove(job)
-            state = "closed" if self.loop.is_closed() else "not running"
-            raise HookError(f"the event loop on which {self._name} lives is {state}, so no hook can run there")
-        try:
-            self.loop.call_soon_threadsafe(self._go_on)
-        except RuntimeError as why:
-            raise HookError(f"the event loop on which {self._name} lives is closed: {why}") from why
-
-    def end(self) -> None:
-        """It has been left: let the task end."""
-        self._ended = True
-        try:
-            if loop_here() is self.loop:
-                self._go_on()
-            elif not self.loop.is_closed():
-                self.loop.call_soon_threadsafe(self._go_on)
-        except RuntimeError:  # closed at this very moment: nothing is left to end
-            return
-
-    def _go_on(self) -> None:
-        if self.task is None:
-            name = f"lifegraph host of {self._name}"
-            self.task = asyncio.Task(self._unhooked(), loop=self.loop, name=name, context=self._context)
-            hide_task(self.task)
-        elif self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
-
-    async def _unhooked(self) -> None:
-        await without_hooks(self._live())
-
-    async def _live(self) -> None:
-        while True:
-            while self._jobs:
-                await self._jobs.popleft()()
-            if self._ended:
-                return
-            self._wake = self.loop.create_future()
-            try:
-                with shield() if self._cancelled else nullcontext():
-                    await self._wake
-            except CancelledError:
-                self._refuse()
-
-    def _refuse(self) -> None:
-        """A cancellation reached the waiting task: it leaves at its turn, and not before."""
-        if self.task is not None:
-            self.task.uncancel()
-        if not self._cancelled:
-            self._cancelled = True
-            self._note(f"{self._name}: a cancellation reached it while it was up; it was left at its turn")
-
-
 class Waiter:
     """Lets one coroutine wait for something that another thread will say. `wake` is safe from any thread."""
 
@@ -180,29 +90,6 @@ class Waiter:
     def _resolve(self) -> None:
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
-
-
-@types.coroutine
-def without_hooks(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Await ``coroutine`` so that no async generator which it steps first gets to know the loop.
-
-    A loop that ends closes every async generator it knows, and with it what it holds.
-    """
-    got: Any = None
-    thrown: BaseException | None = None
-    while True:
-        hooks = sys.get_asyncgen_hooks()
-        sys.set_asyncgen_hooks(None, hooks.finalizer)  # what a hook drops is still closed by its loop
-        try:
-            due = coroutine.send(got) if thrown is None else coroutine.throw(thrown)
-        except StopIteration as end:
-            return end.value
-        finally:
-            sys.set_asyncgen_hooks(*hooks)
-        try:
-            got, thrown = (yield due), None
-        except BaseException as why:  # noqa: BLE001 - whatever is thrown in belongs to the coroutine
-            got, thrown = None, why
 
 
 def begin_on(

@@ -15,13 +15,16 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
 from time import monotonic, sleep
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..run import Failure, Run, is_awaitable
 from . import stacks
 from .caller import Caller
 from .lanes import Lanes
 from .pool import NoThread, alarms, here, pool
+
+if TYPE_CHECKING:
+    from .host import Job
 
 __all__ = ["Driver", "Letter", "acting", "acting_for"]
 
@@ -30,6 +33,7 @@ _NAP: Final = 0.001  # seconds between two looks whether they still are so short
 _ALONE: Final = 0.0002  # seconds in which a run may end before a second thread is worth its wake-up
 _PROMPT: Final = 0.005  # seconds that a run may take before it needs an alarm
 _INF: Final = float("inf")
+_MAIN: Final = threading.main_thread().ident
 
 Letter: TypeAlias = Callable[[float], None] | tuple[int, Failure | None, object, bool]
 
@@ -86,6 +90,7 @@ class Driver:
         self._arriving = False
         self._scouting = False
         self._alone = False  # no thread can be started: the caller does it all
+        self._summoned = False  # a thread comes to read what was said on the main one
         self._watched = False
         self._armed = _INF
         self._seconds = 1.0  # a moving average of how long a hook takes
@@ -101,6 +106,7 @@ class Driver:
 
         def hear(why: BaseException) -> None:
             struck.append(why)
+            self._nudge()
             self.send(self.run.interrupt)
 
         caller.on_interrupt(hear)
@@ -261,22 +267,49 @@ class Driver:
                 _acting[thread] = outer
         return number, None, value, False
 
-    async def _host(self, number: int, host: Any) -> None:
-        """Run user code in a host task, on its loop."""
-        task = host.task
+    async def _on_loop(self, number: int, once: list[int], job: Job) -> None:
+        """Run user code in a task of a loop."""
+        task = sys.modules["asyncio"].current_task()
         _acting[task] = (self, number)
-        value, failure = None, None
+        failure = None
         try:
-            value = self.run.act(number)
-            if is_awaitable(value):
-                host.doing = value
-                value = await value  # type: ignore[misc]  # just found awaitable
-        except BaseException as why:  # noqa: BLE001 - the same, for the loop lane
+            job.value = self.run.act(number)
+            if is_awaitable(job.value):
+                job.doing = job.value
+                job.value = await job.value
+        except BaseException as why:  # the same, for the loop lane
+            if job.has_value:  # the code had come to its end: it struck us
+                self._say_from_loop(once, None, job.value)
+                raise
             failure = Failure.of(why)
         finally:
-            host.doing = None
+            job.doing = None
             del _acting[task]
-        self._mail.append((number, failure, value, True))
+        self._say_from_loop(once, failure, None if failure else job.value)
+
+    def _lost(self, once: list[int], job: Job, why: BaseException) -> None:
+        """An interrupt struck us on the way to the answer."""
+        if job.has_value:
+            self._say_from_loop(once, None, job.value)
+        else:
+            self._say_from_loop(once, Failure.of(why), None)
+
+    def _say_from_loop(self, once: list[int], failure: Failure | None, value: object) -> None:
+        """The answer; the first one counts. On the main thread an interrupt may strike, so the run goes on elsewhere."""
+        self._mail.append(partial(self._hear_once, once, failure, value))
+        if here() != _MAIN:
+            self._read()
+        elif not self._summoned:
+            self._summoned = True
+            self._engage(self._come)
+
+    def _nudge(self) -> None:
+        """Make up for what an interrupt may have kept from being told."""
+        self._summoned = False
+        self._lanes.nudge()
+
+    def _come(self) -> None:
+        self._summoned = False
         self._read()
 
     # With the key ----------------------------------------------------------------------------------------
@@ -298,6 +331,12 @@ class Driver:
                 self._send_out(*run.errands.popleft(), now)
         if run.over:
             self._finish(now)
+
+    def _hear_once(self, once: list[int], failure: Failure | None, value: object, now: float) -> None:
+        if once:
+            number = once.pop()
+            self._elsewhere.pop(number, None)
+            self.run.answer(number, failure, now, value, awaited=True)
 
     def _keep_time(self) -> None:
         """Have the run ticked when that is due; after every beginning, for each brings a deadline."""
@@ -360,12 +399,18 @@ class Driver:
         elif lane == "dedicated":
             self._lanes.dedicated(member).do(lambda: self.send(self._perform(number)))
         else:
-            host = self._lanes.host(member, self.home, self._base)
-            try:
-                host.do(lambda: self._host(number, host))
-            except Exception as why:  # noqa: BLE001 - its loop is gone, which is this hook's failure and nobody else's
-                self.run.discard(number)
-                self._mail.append((number, Failure.of(why), None, False))
+            self._send_to_loop(number, member)
+
+    def _send_to_loop(self, number: int, member: int) -> None:
+        from .host import Job  # noqa: PLC0415 - loads asyncio, which only async users need
+
+        once = [number]
+        job = Job(partial(self._on_loop, number, once), partial(self._lost, once))
+        try:
+            self._lanes.on_loop(member, job, self.home, self._base, alone=self.run.is_alone(number))
+        except Exception as why:  # noqa: BLE001 - its loop is gone, which is this hook's failure and nobody else's
+            self.run.discard(number)
+            self._mail.append((number, Failure.of(why), None, False))
 
     def _ticked(self) -> None:
         """On the clock's thread, which must never run user code."""
@@ -373,12 +418,13 @@ class Driver:
 
     def _tick(self, now: float) -> None:
         self._armed = _INF
+        self._nudge()
         self.run.tick(now)
 
     def _finish(self, now: float) -> None:
         if self.finished:
             return
-        for last in (self._lanes.tidy, partial(self.run.close, now), self._then):
+        for last in (partial(self._lanes.tidy, self.run.nodes), partial(self.run.close, now), self._then):
             try:
                 if last is not None:
                     last()

@@ -59,8 +59,7 @@ class Lifecycle(Ending):
             yield others[0]  # what is just being created is up, or undone, first
         if not mine:
             yield self._started
-            yield from self._say_start_failed()
-            return False
+            return (yield from self._say_start_failed())
         assert self._start is not None
         run, driver = self._start
         interrupt = yield driver
@@ -80,8 +79,7 @@ class Lifecycle(Ending):
             self._started.open()
         if (interrupt := interrupt or self._interrupt) is not None:
             raise interrupt
-        yield from self._say_start_failed()
-        return False
+        return (yield from self._say_start_failed())
 
     def _begin_start(self, *, awaited: bool) -> tuple[Start, Driver]:
         self.model.seal()
@@ -104,12 +102,13 @@ class Lifecycle(Ending):
         if not self.herald.quiet or not run.ok:
             self.herald.tell(StartEnded(self.title, run.closed, run.closed - run.opened, run.ok))
 
-    def _say_start_failed(self) -> Steps[None]:
+    def _say_start_failed(self) -> Steps[bool]:
         if self._start_error is not None:
             text, errors = self._start_error
             raise StartError(text, errors, self.report)
         if self.state is not State.RUNNING:
             yield from self._say_closing("start")
+        return False
 
     # Down ------------------------------------------------------------------------------------------------
 

@@ -124,6 +124,10 @@ class Run(ABC):
         if inspect.iscoroutine(awaitable):
             awaitable.close()  # it has not begun
 
+    def is_alone(self, node: int) -> bool:
+        """Whether this step of ``node`` has nothing on its loop to go with: no start before it, nothing entered."""
+        return False
+
     def context(self, node: int, base: Context) -> Context:
         """The context in which `act` runs: a copy of the caller's."""
         return base.copy()

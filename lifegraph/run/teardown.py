@@ -64,6 +64,10 @@ class Teardown(Run):
         if now >= self.walk.end:
             self.hurry(now)
 
+    def is_alone(self, node: int) -> bool:
+        """A stop that leaves nothing is the first and the last thing on its loop, unless a host task is there."""
+        return not self.specs[node].form.leaves
+
     def context(self, node: int, base: Context) -> Context:
         """A copy of the caller's; what was entered is left in its own."""
         leaving = self.lives.leavings.get(self.nodes[node]) if self.lives.leavings else None
