@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..measure import Row, Scale
-from . import chain, footprint, forecast, imports, life, makespan, million, mixture, teardown, ten
+from . import async_noop, chain, footprint, forecast, imports, life, makespan, million, mixture, teardown, ten
 
 __all__ = ["ROWS"]
 
@@ -20,5 +20,6 @@ ROWS: Final[Mapping[str, Callable[[Scale], Row]]] = {
     "chain": chain.measure,
     "footprint": footprint.measure,
     "forecast": forecast.measure,
+    "async": async_noop.measure,
     "imports": imports.measure,
 }

@@ -24,36 +24,14 @@ from typing import Any, Final
 
 from ..errors import HookError
 from ..quarantine import hide_task
-from ..run import is_awaitable
+from .job import Job
 from .loop import shield
-from .pool import loop_here
+from .pool import here, loop_here
 from .stepping import driven, stepped, unknown
 
-__all__ = ["Host", "Job", "Porter"]
+__all__ = ["Host", "Porter"]
 
 _TURN: Final = 0.005  # seconds after which a porter lets the loop turn
-
-
-class Job:
-    """Something to be done in a host task, once: ``run`` makes its coroutine. ``lost`` is told what struck it."""
-
-    __slots__ = ("begun", "context", "doing", "host", "lost", "run", "value")
-
-    def __init__(
-        self, run: Callable[[Job], Coroutine[Any, Any, None]], lost: Callable[[Job, BaseException], None]
-    ) -> None:
-        self.run = run
-        self.lost = lost
-        self.begun = False
-        self.doing: Any = None  # the awaitable at which it is
-        self.value: Any = self  # what it has come to, once that is known
-        self.context: Context | None = None  # for a porter: the context of the resource,
-        self.host: Callable[[], Host] | None = None  # and how it gets its host
-
-    @property
-    def has_value(self) -> bool:
-        """Whether it has come to something, which an interrupt afterwards does not undo."""
-        return self.value is not self and not is_awaitable(self.value)
 
 
 class _Tasked:
@@ -68,11 +46,14 @@ class _Tasked:
         self._jobs: deque[Job] = deque()
         self._job: Job | None = None  # at which it is
         self._called = False  # to the loop, and not there yet
+        self._thread = 0  # where the loop was last seen
 
     def do(self, job: Job, whose: str) -> None:
         """Do this next, for ``whose``; raises `HookError` when the loop can no longer do anything."""
         self._jobs.append(job)
-        if loop_here() is self.loop:
+        if self._called:  # it will look at all there is
+            return
+        if self._is_here():
             self._go_on()
             return
         if self.loop.is_closed() or not (self._ours or self.loop.is_running()):
@@ -83,6 +64,9 @@ class _Tasked:
             self._call()
         except RuntimeError as why:
             raise HookError(f"the event loop on which {whose} lives is closed: {why}") from why
+
+    def _is_here(self) -> bool:
+        return self._thread in (0, here()) and loop_here() is self.loop
 
     def nudge(self) -> None:
         """An interrupt may have struck while the loop was told: tell it again."""
@@ -100,7 +84,7 @@ class _Tasked:
 
     def _go_on(self) -> None:
         """On the loop: see that there is a task, and that it looks at its jobs."""
-        self._called = False
+        self._called, self._thread = False, here()
         if self._is_idle():
             self._begin()
 
@@ -131,7 +115,7 @@ class _Tasked:
         job, self._job = self._job, None
         if job is not None:
             job.begun = True
-            job.lost(job, why)
+            job.driver.lost(job, why)
 
     def _next(self) -> Job | None:
         """The next job, if it is to begin now. The order of these lines bears an interrupt at each."""
@@ -163,7 +147,7 @@ class Host(_Tasked):
         """It has been left: let the task end."""
         self._ended = True
         try:
-            if loop_here() is self.loop:
+            if self._is_here():
                 self._go_on()
             elif not self.loop.is_closed():
                 self._call()
@@ -171,7 +155,7 @@ class Host(_Tasked):
             return
 
     def _go_on(self) -> None:
-        self._called = False
+        self._called, self._thread = False, here()
         if self._is_idle():
             if self._jobs or not self._ended:
                 self._begin()
@@ -197,9 +181,10 @@ class Host(_Tasked):
                 self._struck(why)
 
     async def _work(self) -> None:
+        task = asyncio.current_task()
         while self._jobs:
             if (job := self._next()) is not None:
-                await job.run(job)
+                await job.driver.on_loop(job, task)
             self._job = None
         if self._ended:
             return
@@ -230,15 +215,17 @@ class Porter(_Tasked):
 
     @types.coroutine
     def _carry(self) -> Generator[Any, Any, None]:
-        until = monotonic() + _TURN
+        task, until = asyncio.current_task(), monotonic() + _TURN
         while self._jobs:
             if (job := self._next()) is not None:
-                coroutine = job.run(job)
+                coroutine = job.driver.on_loop(job, task)
                 over, due = stepped(coroutine, None, None, job.context)
                 if not over:
                     yield from self._become(job, coroutine, due)
                     return
             self._job = None
+            if task is None or task.cancelling():  # one cancelled the task in which it was: no other's matter
+                return
             if monotonic() > until:
                 yield
                 until = monotonic() + _TURN
@@ -246,7 +233,7 @@ class Porter(_Tasked):
     def _become(self, job: Job, coroutine: Coroutine[Any, Any, None], due: Any) -> Generator[Any, Any, None]:
         """It suspends: this task is its own from here on; another one does the others."""
         assert job.host is not None
-        host = job.host()
+        host: Host = job.host()
         host.take_over(self)
         if self._jobs:
             self._go_on()
@@ -254,7 +241,7 @@ class Porter(_Tasked):
             yield from driven(coroutine, job.context, waits_for=due)
             yield from driven(host.live(), job.context)
         except KeyboardInterrupt as why:
-            job.lost(job, why)
+            job.driver.lost(job, why)
             raise
         finally:
             host.task = None

@@ -7,14 +7,16 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..run import Lives
 from . import stacks
+from .job import Job
 from .pool import pool
 
 if TYPE_CHECKING:
-    from .host import Host, Job, Porter
+    from .host import Host, Porter
     from .loop import PrivateLoop
 
 __all__ = ["Dedicated", "Lanes"]
@@ -85,7 +87,7 @@ class Lanes:
             self._host(member, loop, base.copy()).do(job, name)
             return
         context = job.context = base.copy()
-        job.host = lambda: self._host(member, loop, context)
+        job.host = partial(self._host, member, loop, context)
         self._porter(loop, base).do(job, name)
 
     def _host(self, member: int, loop: Any, context: Context) -> Host:
@@ -96,10 +98,10 @@ class Lanes:
         return host
 
     def _porter(self, loop: Any, base: Context) -> Porter:
-        from .host import Porter  # noqa: PLC0415 - the same
-
         porter = self._porters.get(loop)
         if porter is None:
+            from .host import Porter  # noqa: PLC0415 - the same
+
             porter = self._porters[loop] = Porter(loop, base.copy(), ours=self._is_own(loop))
         return porter
 

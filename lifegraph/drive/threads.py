@@ -15,16 +15,14 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ..run import Failure, Run, is_awaitable
 from . import stacks
 from .caller import Caller
+from .job import Job
 from .lanes import Lanes
 from .pool import NoThread, alarms, here, pool
-
-if TYPE_CHECKING:
-    from .host import Job
 
 __all__ = ["Driver", "Letter", "acting", "acting_for"]
 
@@ -35,7 +33,7 @@ _PROMPT: Final = 0.005  # seconds that a run may take before it needs an alarm
 _INF: Final = float("inf")
 _MAIN: Final = threading.main_thread().ident
 
-Letter: TypeAlias = Callable[[float], None] | tuple[int, Failure | None, object, bool]
+Letter: TypeAlias = Callable[[float], None] | tuple[int, Failure | None, object, bool] | Job
 
 _acting: dict[object, tuple[Driver, int]] = {}  # thread (or host task) -> what it runs
 
@@ -267,36 +265,33 @@ class Driver:
                 _acting[thread] = outer
         return number, None, value, False
 
-    async def _on_loop(self, number: int, once: list[int], job: Job) -> None:
-        """Run user code in a task of a loop."""
-        task = sys.modules["asyncio"].current_task()
-        _acting[task] = (self, number)
-        failure = None
+    async def on_loop(self, job: Job, task: Any) -> None:
+        """Run user code in ``task``, which runs it."""
+        _acting[task] = (self, job.number)
         try:
-            job.value = self.run.act(number)
+            job.value = self.run.act(job.number)
             if is_awaitable(job.value):
                 job.doing = job.value
                 job.value = await job.value
         except BaseException as why:  # the same, for the loop lane
             if job.has_value:  # the code had come to its end: it struck us
-                self._say_from_loop(once, None, job.value)
+                self._say(job)
                 raise
-            failure = Failure.of(why)
+            job.failure = Failure.of(why)
         finally:
             job.doing = None
             del _acting[task]
-        self._say_from_loop(once, failure, None if failure else job.value)
+        self._say(job)
 
-    def _lost(self, once: list[int], job: Job, why: BaseException) -> None:
+    def lost(self, job: Job, why: BaseException) -> None:
         """An interrupt struck us on the way to the answer."""
-        if job.has_value:
-            self._say_from_loop(once, None, job.value)
-        else:
-            self._say_from_loop(once, Failure.of(why), None)
+        if not job.has_value:
+            job.failure = job.failure or Failure.of(why)
+        self._say(job)
 
-    def _say_from_loop(self, once: list[int], failure: Failure | None, value: object) -> None:
+    def _say(self, job: Job) -> None:
         """The answer; the first one counts. On the main thread an interrupt may strike, so the run goes on elsewhere."""
-        self._mail.append(partial(self._hear_once, once, failure, value))
+        self._mail.append(job)
         if here() != _MAIN:
             self._read()
         elif not self._summoned:
@@ -323,6 +318,8 @@ class Driver:
                 self._at_work.pop(number, None)
                 self._elsewhere.pop(number, None)
                 run.answer(number, failure, now, value, awaited=awaited)
+            elif isinstance(letter, Job):
+                self._hear(letter, now)
             else:
                 letter(now)
             while run.lost:
@@ -332,11 +329,12 @@ class Driver:
         if run.over:
             self._finish(now)
 
-    def _hear_once(self, once: list[int], failure: Failure | None, value: object, now: float) -> None:
-        if once:
-            number = once.pop()
-            self._elsewhere.pop(number, None)
-            self.run.answer(number, failure, now, value, awaited=True)
+    def _hear(self, job: Job, now: float) -> None:
+        if not job.heard:
+            job.heard = True
+            self._elsewhere.pop(job.number, None)
+            value = None if job.failure else job.value
+            self.run.answer(job.number, job.failure, now, value, awaited=True)
 
     def _keep_time(self) -> None:
         """Have the run ticked when that is due; after every beginning, for each brings a deadline."""
@@ -402,12 +400,9 @@ class Driver:
             self._send_to_loop(number, member)
 
     def _send_to_loop(self, number: int, member: int) -> None:
-        from .host import Job  # noqa: PLC0415 - loads asyncio, which only async users need
-
-        once = [number]
-        job = Job(partial(self._on_loop, number, once), partial(self._lost, once))
         try:
-            self._lanes.on_loop(member, job, self.home, self._base, alone=self.run.is_alone(number))
+            alone = self.run.is_alone(number)
+            self._lanes.on_loop(member, Job(self, number), self.home, self._base, alone=alone)
         except Exception as why:  # noqa: BLE001 - its loop is gone, which is this hook's failure and nobody else's
             self.run.discard(number)
             self._mail.append((number, Failure.of(why), None, False))

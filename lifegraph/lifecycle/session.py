@@ -112,7 +112,7 @@ class Session:
 
         over, struck = Latch(), list[KeyboardInterrupt]()
         with self.life.lent_loop() as loop:
-            cancel = self._cancel = begin_on(loop, self._guarded(main), over.open)
+            cancel = self._cancel = begin_on(loop, self._guarded(lambda: main), over.open)
             if self.asked.is_open:
                 cancel()
             while not over.is_open:
@@ -121,6 +121,8 @@ class Session:
                 except KeyboardInterrupt as why:  # main gave the signals to somebody else
                     struck.append(why)
                     cancel()
+        if inspect.iscoroutine(main):
+            main.close()  # where it was cancelled before it began
         if struck:
             raise struck[0]
 
@@ -133,21 +135,21 @@ class Session:
             up = self._start_failed(why)
         if up:
             loop = loop_here()
-            task = loop.create_task(self._guarded(main(graph)))
+            task = loop.create_task(self._guarded(lambda: main(graph)))
             self._cancel = lambda: _call_soon(loop, task.cancel)
             if self.asked.is_open:
                 task.cancel()
             try:
                 await task
-            except Exception as why:  # noqa: BLE001 - cancelled before it began
+            except BaseException as why:  # noqa: BLE001 - cancelled before it began
                 self.error = why
         if self.life.state != "closed" and not self.life.inert:
             await on_loop(self.life.teardown(None, self._own_error(), awaited=True, since=self.since))
 
-    async def _guarded(self, main: Any) -> None:
-        """Await ``main``; what it raises must not get to the loop, which a SystemExit would end."""
+    async def _guarded(self, main: Callable[[], Any]) -> None:
+        """Await what ``main`` returns; what it raises must not get to the loop, which a SystemExit would end."""
         try:
-            await main
+            await main()
         except BaseException as why:  # noqa: BLE001 - the same
             self.error = why
 

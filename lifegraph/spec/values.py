@@ -81,10 +81,9 @@ class Form(Enum):
     CONTEXT = "a context manager"
     ASYNC_CONTEXT = "an async context manager"
 
-    @property
-    def leaves(self) -> bool:
-        """Its stop is leaving it, not a hook."""
-        return self in (Form.GENERATOR, Form.ASYNC_GENERATOR, Form.CONTEXT, Form.ASYNC_CONTEXT)
+    def __init__(self, text: str) -> None:
+        self.leaves = "generator" in text or "manager" in text
+        """Its stop is leaving it, not a hook."""  # asked often, so worked out once
 
     @property
     def enters(self) -> bool:
