@@ -59,6 +59,10 @@ class Settings:
     """seconds given to a stop that is to hang"""
     kill_limit: float = KILL_LIMIT
     """seconds given to the kill of a resource with a fault"""
+    stop_limits: Faults[str, float] = field(default_factory=dict)
+    """seconds given to other stops, by name"""
+    patience: float = 5.0
+    """seconds that a link, and the manager, give the tiers to finish what they have"""
 
     @property
     def block_size(self) -> int:
@@ -95,14 +99,14 @@ class Assembly:
         self._add(Registration, "registration")
         pool = partial(BlockPool, size=settings.size, block_size=settings.block_size, policy=settings.policy)
         self._add(pool, "pool")
-        self._add(Hierarchy, "manager")
+        self._add(partial(Hierarchy, flush_limit=settings.patience), "manager")
         branches: dict[str, Callable[[], None]] = {
             "peer": self._peer, "nixl": self._nixl, "redis": self._redis, "disk": self._disk,
         }  # fmt: skip
         for rank, label in enumerate(tier for tier in TIERS if tier in settings.tiers):
             self._add(partial(View, label), f"view({label})")
             branches[label]()
-            self._add(partial(Link, label, rank), f"link({label})", depends_on=[label])
+            self._add(partial(Link, label, rank, patience=settings.patience), f"link({label})", depends_on=[label])
         self._add(partial(View, "engine"), "view(engine)")
         self._add(partial(Traffic, content=settings.content), "engine")
         return self._graph
@@ -131,8 +135,10 @@ class Assembly:
             worse: Callable[..., Any] = broken(kind, fault, for_good=self._settings.for_good)
             target = partial(worse, *args, **words)
             options |= {"kill_timeout": self._settings.kill_limit}
-            if fault is Fault.HANG:
+            if fault in (Fault.HANG, Fault.LATE):
                 options |= {"stop_timeout": self._settings.hang_limit}
+        if name in self._settings.stop_limits:
+            options |= {"stop_timeout": self._settings.stop_limits[name]}
         self._graph.add(target, name=name, **options)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import threading
 import types
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .memory.view import View
 from .tiers.tier import KEY_BYTES, Job
@@ -27,14 +28,19 @@ class Fault(StrEnum):
     """its stop does not return"""
     LIE = "lie"
     """its stop returns, and has done nothing"""
+    LATE = "late"
+    """a tier: one of its threads is stuck in the region, and nothing ends it"""
+    DIE = "die"
+    """the process is killed in the middle of its stop"""
 
 
 def broken(kind: type[T], fault: Fault, *, for_good: bool) -> type[T]:
     """A class like `kind` with this fault; `for_good`: its kill, where it has one, is of no more use than its stop."""
     parts: tuple[type, ...] = (_BY_FAULT[fault], kind)
-    if issubclass(kind, _with_threads()) and fault in (Fault.HANG, Fault.LIE):
+    killable = hasattr(kind, "kill")
+    if issubclass(kind, _with_threads()) and fault in (Fault.HANG, Fault.LIE) and (for_good or not killable):
         parts = (_StuckInTheRegion, *parts)
-    if for_good and hasattr(kind, "kill"):
+    if for_good and killable:
         parts = (_FailsToBeKilled, *parts)
     made: type[T] = types.new_class(f"{kind.__name__}With{fault.name.title()}", parts)
     return made
@@ -69,9 +75,22 @@ class _Lies:
         """Nothing is let go of, and it says nothing of that."""
 
 
+class _Dies:
+    def stop(self) -> None:
+        """No hook, no exit handler, nothing of ours runs after this."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 class _FailsToBeKilled:
     def kill(self) -> None:
         raise OSError(errno.EIO, "injected: the kill fails")
+
+
+class HasBlocks(Protocol):
+    """A view, or what looks like one."""
+
+    def block(self, slot: int) -> memoryview:
+        """The bytes of a slot."""
 
 
 class StuckRead(Job):
@@ -82,7 +101,7 @@ class StuckRead(Job):
         self.begun = threading.Event()
         self.over = threading.Event()
 
-    def carry_out(self, view: View) -> list[bool]:
+    def carry_out(self, view: HasBlocks) -> list[bool]:
         """On the tier's own thread."""
         reading, self._writing = os.pipe()
         print(f"injected  {threading.current_thread().name}: a read into the region that never returns", flush=True)
@@ -132,4 +151,6 @@ _BY_FAULT: dict[Fault, type[Any]] = {
     Fault.STOP: _FailsToStop,
     Fault.HANG: _Hangs,
     Fault.LIE: _Lies,
+    Fault.LATE: _StuckInTheRegion,
+    Fault.DIE: _Dies,
 }

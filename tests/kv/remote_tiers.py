@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 from importlib.util import find_spec
 from typing import Any
 
@@ -71,9 +70,7 @@ class Rig:
 
     def signal(self, number):
         """To every process of the other side."""
-        group = subprocess.run(["pgrep", "-g", str(self.far.pid)], capture_output=True, text=True, check=False)
-        for pid in map(int, group.stdout.split()):
-            os.kill(pid, number)
+        os.killpg(self.far.pid, number)
 
     def over(self):
         """Everything ends."""

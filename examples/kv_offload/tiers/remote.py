@@ -73,14 +73,17 @@ class RemoteTier:
 
     def stop(self) -> None:
         """Cancel what is queued, wait for the transfer that runs, hang up."""
-        self._transfers.stop()
-        with self._ending:  # a kill may come while a stop waits, and then both go on
-            self.hang_up()
+        self._end()
 
     def kill(self) -> None:
         """Break the running transfer off, which then fails, and join the thread: nothing is in use after that."""
         self.break_off()
-        self.stop()
+        self._end()
+
+    def _end(self) -> None:
+        self._transfers.stop()
+        with self._ending:  # a kill may come while a stop waits, and then both go on
+            self.hang_up()
 
     def is_stopped(self) -> bool:
         """No thread of it runs any longer, so none of it touches a block."""

@@ -1,0 +1,1 @@
+"""Every resource of the hierarchy with every fault, and what must become of all the others."""
