@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from lifegraph import LifegraphError, Report
 
@@ -15,6 +16,7 @@ from .faults import Fault
 from .memory.pinning import PinError
 from .memory.policies import PolicyName
 from .memory.smaps import available_bytes
+from .progress import progress
 from .serving.content import Content
 from .units import parse_size, show_size
 
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_intermixed_args(arguments)
     options.size = options.size or (DEFAULT_TORCH_SIZE if options.torch else DEFAULT_SIZE)
-    verb = {"run": _run, "plan": _plan, "explain": _explain}[options.verb]
+    verb = _VERBS[options.verb]
     if options.name is not None and options.verb != "explain":
         parser.error(f"{options.verb} takes no name; got {options.name!r}")
     try:
@@ -50,9 +52,11 @@ class _WrongUse(Exception):
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m examples.kv_offload",
-        description="A KV-cache offload hierarchy: a pinned region, a disk tier, a peer tier, and a safe teardown.",
+        description="A KV-cache offload hierarchy: a pinned region, tiers behind it, and a safe teardown.",
+        epilog="verbs: run serves and tears down; plan draws the hierarchy; explain reads a report; bench measures, "
+        "beside vLLM where it is found; scrub verifies the files of --dir; faults runs the matrix of faults",
     )
-    parser.add_argument("verb", nargs="?", choices=("run", "plan", "explain"), default="run", help="default: run")
+    parser.add_argument("verb", nargs="?", choices=list(_VERBS), default="run", help="default: run")
     parser.add_argument("name", nargs="?", help="explain: the resource to explain (default: all that is held)")
     parser.add_argument("--size", type=_size, help="bytes of the region (256M; 16M with --torch)")
     parser.add_argument("--dir", type=Path, help="where the disk tier keeps its files (default: a temporary directory)")
@@ -70,6 +74,10 @@ def _parser() -> argparse.ArgumentParser:
         "--policy", type=PolicyName, choices=list(PolicyName), default=PolicyName.LRU, help="default: lru"
     )
     parser.add_argument("--torch", action="store_true", help="blocks are the keys and values of a small model")
+    parser.add_argument("--metrics", type=Path, metavar="FILE", help="write metrics there, as Prometheus text")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="bench, faults: write the tables there")
+    parser.add_argument("--quick", action="store_true", help="bench: small and once; faults: the teardown alone")
+    parser.add_argument("--vllm", type=Path, metavar="PYTHON", help="bench: the Python of an environment with vLLM")
     parser.add_argument("--redis", metavar="URL", help="use this redis-server and start none")
     return parser
 
@@ -139,7 +147,8 @@ def _run(options: argparse.Namespace) -> int:
     size, notice = pinnable(options.size, SMALLEST_REGION)
     if notice:
         print(f"notice    {notice}")
-    return Demo(_settings(options, size), options.report, options.kill).run()
+    demo = Demo(_settings(options, size), options.report, killed=options.kill, metrics_path=options.metrics)
+    return demo.run()
 
 
 def _plan(options: argparse.Namespace) -> int:
@@ -158,3 +167,61 @@ def _explain(options: argparse.Namespace) -> int:
     names = [options.name] if options.name is not None else [*report.timed_out, *report.failed, *report.poisoned]
     print("\n\n".join(report.explain(name) for name in names) or "everything was released")
     return 0
+
+
+def _scrub(options: argparse.Namespace) -> int:
+    from .scrub import scrub  # noqa: PLC0415 - the other verbs do without
+
+    if options.dir is None or not options.dir.is_dir():
+        raise _WrongUse(f"scrub needs the directory of a disk tier: --dir {options.dir or 'PATH'}")
+    found = scrub(options.dir)
+    print(found.text())
+    return 1 if found.wrong else 0
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from .bench import page  # noqa: PLC0415 - the other verbs do without
+
+    directory = options.dir or Path.cwd()
+    tables = page.run(
+        directory,
+        quick=options.quick,
+        vllm=options.vllm or page.VLLM,
+        told=lambda table: print(page.text(table) + "\n"),
+    )
+    _write(options.markdown, page.markdown(tables))
+    return 0
+
+
+def _faults(options: argparse.Namespace) -> int:
+    from .matrix import table as matrix  # noqa: PLC0415 - the other verbs do without
+    from .matrix.cells import Phase  # noqa: PLC0415 - the same
+
+    tiers, missing = matrix.tiers_here()
+    print("\n".join(f"not tried {line}" for line in missing), end="\n" if missing else "")
+    names = matrix.all_nodes(tiers)
+    phases = [Phase.TEARDOWN] if options.quick else list(Phase)
+    with progress("rows", len(names) * len(phases)) as told:
+        table = matrix.fill(names, phases, told=lambda done, _: told(done))
+    right, of = matrix.right(table)
+    print("\n" + matrix.markdown(table))
+    print("\n".join(matrix.complaints(table)), end="\n" if right < of else "")
+    print(f"{right} of {of} cells went by the rule")
+    _write(options.markdown, matrix.markdown(table))
+    return 0 if right == of else 1
+
+
+def _write(path: Path | None, text: str) -> None:
+    if path is not None:
+        path.write_text(text)
+        print(f"written   {path}")
+
+
+_VERBS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
+    "run": _run,
+    "plan": _plan,
+    "explain": _explain,
+    "bench": _bench,
+    "scrub": _scrub,
+    "faults": _faults,
+}

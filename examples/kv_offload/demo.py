@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from lifegraph import Graph, Report
 
 from .assembly import FAR, TIERS, Settings, assemble
 from .held import inspect
+from .memory.pool import BlockPool
 from .memory.region import Mapping
 from .memory.registration import Registration
+from .metrics import prometheus, told
 from .progress import progress
 from .serving.hierarchy import Hierarchy
 from .serving.prompts import Workload, prompts
@@ -33,6 +36,8 @@ class _Seen:
     """What `main` saw while the graph was up. The objects outlive it only to be asked, never to be used."""
 
     mapping: Mapping
+    registration: Registration
+    pool: BlockPool
     directory: Directory | None
     engine: Traffic
     manager: Hierarchy
@@ -44,8 +49,11 @@ class _Seen:
 class Demo:
     """Runs a hierarchy once; `main` is what the graph runs between start and teardown."""
 
-    def __init__(self, settings: Settings, report_path: Path, killed: Sequence[str] = ()) -> None:
+    def __init__(
+        self, settings: Settings, report_path: Path, *, killed: Sequence[str] = (), metrics_path: Path | None = None
+    ) -> None:
         self._killed = tuple(killed)
+        self._metrics_path = metrics_path
         self._settings = settings
         self._report_path = report_path
         self._seen: _Seen | None = None
@@ -75,6 +83,8 @@ class Demo:
         """
         seen = self._seen = _Seen(
             mapping=graph[Mapping],
+            registration=graph[Registration],
+            pool=graph[BlockPool],
             directory=graph[Directory] if "disk" in self._settings.tiers else None,
             engine=graph[Traffic],
             manager=graph[Hierarchy],
@@ -115,13 +125,27 @@ class Demo:
             _show_traffic(seen)
         if report.ok:  # else `Graph.run` has said it
             print(report.to_text(), file=sys.stderr if code else sys.stdout)
-        self._report_path.write_text(report.to_json())
-        print(f"report    {self._report_path}")
+        print(f"report    {', '.join(map(str, _saved(report, self._report_path)))}")
         if seen is None:
             return
         print(f"memory    {inspect(seen.mapping, seen.checksum)}")
+        for line in told(report, seen.tiers, seen.pool):
+            print(f"held      {line}")
+        if self._metrics_path is not None:
+            self._metrics_path.write_text(prometheus(seen.mapping, seen.registration, seen.pool, seen.tiers))
+            print(f"metrics   {self._metrics_path}")
         if seen.directory is not None and seen.directory.temporary:
             print(f"left      {seen.directory.path}: remove it when no process uses it any longer")
+
+
+def _saved(report: Report, path: Path) -> list[Path]:
+    """As JSON, and beside it as a page that can be opened."""
+    path.write_text(report.to_json())
+    page = path.with_suffix(".html")
+    with suppress(ValueError):  # a report that cannot be drawn as a page is read as JSON
+        report.save(page)
+        return [path, page]
+    return [path]
 
 
 def _show_traffic(seen: _Seen) -> None:

@@ -115,7 +115,8 @@ class Run:
         self._prepare()
         if cell.phase is Phase.DETACH:
             about = tier_of(cell.node)
-            graph.teardown(targets=[cell.node] if about is None else branch(about))
+            tear_down: Any = graph.teardown
+            tear_down(targets=[cell.node] if about is None else branch(about))
             if about is not None:
                 self._serve_on()
         graph.teardown()

@@ -111,11 +111,16 @@ def _death(cell: Cell) -> Result:
 def _left(session: int) -> list[int]:
     """Processes of a session that are still there after some seconds."""
     deadline = time.monotonic() + GONE_SECONDS
-    while found := [int(entry.name) for entry in Path("/proc").iterdir() if _is_of(entry, session)]:
+    while found := processes_of(session):
         if time.monotonic() > deadline:
             break
         time.sleep(0.05)  # there is nothing that tells of the end of somebody else's children
     return found
+
+
+def processes_of(session: int) -> list[int]:
+    """The living processes of a session."""
+    return [int(entry.name) for entry in Path("/proc").iterdir() if _is_of(entry, session)]
 
 
 def _is_of(entry: Path, session: int) -> bool:

@@ -1,0 +1,163 @@
+"""What the bookkeeping costs, what a teardown costs, and how fast blocks are copied."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from statistics import median
+
+import crc32c
+
+from lifegraph import Graph
+
+from ..assembly import Settings, assemble
+from ..memory.pool import BlockPool
+from ..memory.region import Mapping
+from ..memory.registration import Registration
+from ..serving.hierarchy import Hierarchy
+from ..tiers.tier import Job, Lookup, Outcome, TierStats
+
+CHUNK = 256 << 10
+
+
+class NullTier:
+    """Does nothing, and that at once: what is left is the bookkeeping."""
+
+    def __init__(self) -> None:
+        self.claims = False
+        self.jobs: list[Job] = []
+
+    def label(self) -> str:
+        return "null"
+
+    def lookup(self, key: bytes) -> Lookup:
+        return Lookup.HIT if self.claims else Lookup.MISS
+
+    def submit_store(self, job: Job) -> None:
+        job.settle(Outcome.DONE, (True,) * len(job.keys))
+
+    def submit_load(self, job: Job) -> None:
+        self.jobs.append(job)
+
+    def poll(self) -> list[Job]:
+        return []
+
+    def drain(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def is_stopped(self) -> bool:
+        return True
+
+    def stats(self) -> TierStats:
+        return TierStats()
+
+
+def per_block(blocks: int = 4096, batch: int = 32, rounds: int = 7) -> dict[str, float]:
+    """Microseconds of the scheduler's time for each block, one tier attached."""
+    took: dict[str, list[float]] = {"store and cascade": [], "look-up, hit": [], "promotion": []}
+    for _ in range(rounds):
+        mapping = Mapping(4096)
+        pool = BlockPool(Registration(mapping), blocks * 4096, 4096)  # no block of it is touched
+        hierarchy, tier = Hierarchy(pool), NullTier()
+        hierarchy.attach(tier, 0)
+        keys = [number.to_bytes(32, "big") for number in range(blocks)]
+        batches = [keys[first : first + batch] for first in range(0, blocks, batch)]
+
+        def store(hierarchy: Hierarchy = hierarchy, batches: list[list[bytes]] = batches) -> None:
+            for each in batches:
+                hierarchy.reserve(each, "engine")
+                hierarchy.commit(each, "engine")
+
+        def hit(hierarchy: Hierarchy = hierarchy, batches: list[list[bytes]] = batches) -> None:
+            for each in batches:
+                hierarchy.lookup(each, "engine")
+
+        def promote(
+            hierarchy: Hierarchy = hierarchy, tier: NullTier = tier, batches: list[list[bytes]] = batches
+        ) -> None:
+            for each in batches:
+                hierarchy.lookup(each, "engine")
+                for job in tier.jobs:
+                    job.settle(Outcome.DONE, (True,) * len(job.keys))
+                tier.jobs.clear()
+
+        took["store and cascade"].append(_seconds(store) / blocks * 1e6)
+        took["look-up, hit"].append(_seconds(hit) / blocks * 1e6)
+        hierarchy.release(keys, "engine")
+        pool.reset()
+        tier.claims = True
+        took["promotion"].append(_seconds(promote) / blocks * 1e6)
+    return {name: median(each) for name, each in took.items()}
+
+
+def idle_teardown(size: int, rounds: int = 3) -> dict[str, float]:
+    """Milliseconds to tear an idle hierarchy down, and how many of them are the graph's own."""
+    whole, own, start = [], [], []
+    for _ in range(rounds):
+        graph: Graph = assemble(Settings(size))
+        start.append(_seconds(graph.start))
+        began = time.perf_counter()
+        report = graph.teardown()
+        seconds = time.perf_counter() - began
+        hooks = sum(report.outcomes[name].seconds or 0.0 for name in report.critical_path)
+        whole.append(seconds)
+        own.append(seconds - hooks)
+        if not report.ok:
+            raise RuntimeError(report.to_text())
+    return {"start": median(start) * 1e3, "teardown": median(whole) * 1e3, "of which the graph": median(own) * 1e3}
+
+
+def pinned_release(size: int, rounds: int = 3) -> dict[str, float]:
+    """Milliseconds to unpin and unmap, with huge pages and with ordinary ones."""
+    took = {}
+    for name, huge in (("huge pages", True), ("4 KiB pages", False)):
+        times = []
+        for _ in range(rounds):
+            mapping = Mapping(size, huge=huge)
+            mapping.start()
+            registration = Registration(mapping)
+            registration.start()
+
+            def release(registration: Registration = registration, mapping: Mapping = mapping) -> None:
+                registration.stop()
+                mapping.stop()
+
+            times.append(_seconds(release))
+        took[name] = median(times) * 1e3
+    return took
+
+
+def copies(size: int = 64 << 20, rounds: int = 7) -> dict[str, float]:
+    """Bytes in a second, from one part of a region to another, on one thread."""
+    mapping = Mapping(2 * size)
+    mapping.start()
+    source, target = mapping.cut(0, size), mapping.cut(size, size)
+    source[:] = os.urandom(1 << 20) * (size >> 20)
+
+    def copy() -> None:
+        target[:] = source
+
+    def copy_and_sum() -> None:
+        crc = 0
+        for offset in range(0, size, CHUNK):
+            target[offset : offset + CHUNK] = source[offset : offset + CHUNK]
+            crc = crc32c.crc32c(target[offset : offset + CHUNK], crc)
+
+    copy()
+    took = {
+        name: median(_seconds(call) for _ in range(rounds)) for name, call in (("copy", copy), ("both", copy_and_sum))
+    }
+    source.release()
+    target.release()
+    mapping.stop()
+    return {"copy": size / took["copy"], "copy and crc32c": size / took["both"]}
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
