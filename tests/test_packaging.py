@@ -34,7 +34,7 @@ def test_the_version_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("exists", "said"),
     [
-        ((installed("lifegraph") / "cli.py").exists(), PROJECT.get("scripts") == {"lifegraph": "lifegraph.cli:main"}),
+        ((installed("lifegraph") / "cli").exists(), PROJECT.get("scripts") == {"lifegraph": "lifegraph.cli:main"}),
         ((ROOT / "README.md").exists(), PROJECT.get("readme") == "README.md"),
     ],
     ids=["command", "readme"],

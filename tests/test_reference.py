@@ -230,3 +230,27 @@ def test_a_table_that_lies_is_seen() -> None:
     assert timeless("5 released") != timeless("6 released")
     with pytest.raises(ValueError, match="not enough values"):
         table("fates", "no such head")
+
+
+def test_the_command_line() -> None:
+    """The tables of the command line have every verb and option, and which verbs take it."""
+    from lifegraph.cli.command import parser
+
+    [verbs] = [action for action in parser()._actions if action.dest == "verb"]
+    choices = verbs.choices
+    assert isinstance(choices, dict)
+    assert set(choices) == set(table("cli", "verb"))
+    taken: dict[str, list[str]] = {}
+    for verb, inner in choices.items():
+        for action in inner._actions:
+            option = next((name for name in reversed(action.option_strings) if name.startswith("--")), None)
+            if option and option != "--help":
+                taken.setdefault(option, []).append(verb)
+    assert taken == {option: code(row[0]) for option, row in table("cli", "option").items()}
+
+
+def test_marks_of_fates() -> None:
+    """The table of signs has every fate, with its mark."""
+    from lifegraph.view.palette import LOOKS
+
+    assert {fate: look.mark for fate, look in LOOKS.items()} == {n: r[0] for n, r in table("pictures", "fate").items()}

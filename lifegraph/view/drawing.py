@@ -97,6 +97,7 @@ class Drawn(ABC):
         return _mimebundle(self._scene(None, reduce=False, focus=None))
 
     def _scene(self, report: Reported | None, reduce: bool, focus: str | None) -> Scene:
+        """What all of these paint."""
         source, own = self._drawn()
         return scene(source, report if report is not None else own, reduce=reduce, focus=focus)
 

@@ -56,6 +56,7 @@ class Report:
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     attested: tuple[str, ...] = ()
     start_failed: bool = False
+    critical_path: tuple[str, ...] = ()
 
 
 def graph(uses: Mapping[str, str], orders: Mapping[str, str] | None = None, title: str = "kv") -> Graph:
