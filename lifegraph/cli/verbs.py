@@ -37,7 +37,7 @@ from .differing import differences
 from .targets import graph_of, is_report, report_of
 from .wrong_use import WrongUse
 
-__all__ = ["FORMS", "VERBS"]
+__all__ = ["FORMS", "VERBS", "check", "diff", "explain", "run", "show", "what_if"]
 
 FORMS: Final[Mapping[str, Callable[[Scene], str]]] = {
     "tree": to_text, "dot": to_dot, "mermaid": to_mermaid, "svg": to_svg, "html": to_html, "json": to_json,
