@@ -41,7 +41,13 @@ class World:
                 log.append(("stop", name))
                 await asyncio.sleep(0)
                 log.append(("stopped", name))
-            target = factory if awaited and name in ("base", "left") else Sync
+            class Stops:
+                def start(self): log.append(("up", name))
+                async def stop(self):
+                    log.append(("stop", name))
+                    if name == "top": await asyncio.sleep(0)
+                    log.append(("stopped", name))
+            target = Sync if not awaited else factory if name in ("base", "left") else Stops
             return resource(name=name, depends_on=list(depends_on))(target)
         kinds = [make("base"), make("left", "base"), make("right", "base"), make("top", "left", "right")]
         return Graph(*kinds, name="struck", stop_timeout=5, start_timeout=5)
