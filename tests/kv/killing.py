@@ -35,7 +35,7 @@ def start(directory, report):
 def sweep(directory, times, seed):
     """Kill as often, then let one run to its end. Says how many were killed while they ran."""
     chance = random.Random(seed)
-    names = set(SHM.iterdir())
+    names = ours()
     killed = 0
     for number in range(times):
         run = start(directory, directory.parent / "report.json")
@@ -48,7 +48,7 @@ def sweep(directory, times, seed):
             killed += run.returncode == -signal.SIGKILL
         assert "does not hold the bytes" not in said, f"run {number} served wrong bytes"
         assert [] == gone(run.pid), f"run {number} left processes"
-        assert names >= {path for path in SHM.iterdir() if "kv_offload" in path.name}, f"run {number} left a name"
+        assert names >= ours(), f"run {number} left a name"
         found = scrub(directory) if directory.exists() else None
         assert found is None or [] == found.wrong, f"run {number} left wrong packs under a good name"
     last = start(directory, directory.parent / "report.json")
@@ -57,6 +57,11 @@ def sweep(directory, times, seed):
     assert "wrong 0" in said
     assert 0 == scrub(directory).leftover
     return killed
+
+
+def ours():
+    """Names in shared memory that are of this program, and not of another test."""
+    return {path for path in SHM.iterdir() if "kv_offload" in path.name and "-test-" not in path.name}
 
 
 def gone(session):
