@@ -1,4 +1,4 @@
-# make demo | demo-torch | test | test-all | lint | bench | clean | distclean
+# make demo | demo-torch | tiers | test | test-all | lint | bench | clean | distclean
 #
 # Needs make and a Python of at least 3.11 and nothing else; what the targets install goes into $(VENV) and build/.
 # ARGS= is passed on:  make demo ARGS="--fail disk:stop"   make test ARGS="-k walk"
@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-torch test test-all test-slow test-wheel test-pythons lint format bench clean distclean
+.PHONY: help tiers demo demo-torch test test-all test-slow test-wheel test-pythons lint format bench clean distclean
 
 help:
 	@sed -n '1,4s/^# \{0,1\}//p' Makefile
@@ -41,6 +41,14 @@ build/mermaid.min.js: | $(VENV)/.stamp-dev
 		&& tar -xzf mermaid-$(MERMAID).tgz package/dist/mermaid.min.js && mv package/dist/mermaid.min.js .. \
 		&& touch ../mermaid.min.js
 	@rm -rf build/mermaid
+
+# What the example's other tiers, and its model, need. NIXL asks for torch, and works without it here.
+$(VENV)/.stamp-tiers: $(VENV)/.stamp-dev
+	$(PIP) -e '.[redis,cuda,torch]' numpy
+	$(PIP) --no-deps 'nixl-cu12>=1.5'
+	@touch $@ $(VENV)/.stamp-torch
+
+tiers: $(VENV)/.stamp-tiers
 
 demo: $(VENV)/.stamp-kv
 	$(BIN)/python -m examples.kv_offload $(ARGS)

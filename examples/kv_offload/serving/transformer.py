@@ -62,9 +62,12 @@ class Transformer:
         half = torch.arange(shape.head_size // 2, dtype=torch.float32)
         self._frequencies = 10_000.0 ** (-2 * half / shape.head_size)
 
-    @torch.inference_mode()
     def extend(self, tokens: Sequence[int], before: Sequence[Tensor], into: Tensor) -> Tensor:
         """Compute one block: its cache is written `into`, its logits are returned; `before` is the cache so far."""
+        with torch.inference_mode():
+            return self._extend(tokens, before, into)
+
+    def _extend(self, tokens: Sequence[int], before: Sequence[Tensor], into: Tensor) -> Tensor:
         shape = self.shape
         position = len(before) * shape.block_tokens
         hidden = self._embedding[torch.tensor(tokens)]
