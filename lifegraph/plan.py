@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Final, NamedTuple
 
 from .events import Fate
@@ -19,6 +20,7 @@ from .walk import State
 __all__ = ["Blast", "Edge", "Plan", "fate_of"]
 
 _INF: Final = float("inf")
+_FLAGS: Final = bytes.maketrans(b"01", b"\0\1")  # digits as flags
 
 
 class Edge(NamedTuple):
@@ -200,15 +202,20 @@ class Plan(Drawn):
 
     def blast(self, nbytes: Callable[[int], int]) -> tuple[Blast, ...]:
         """Every resource with what its failure would poison, largest first; memory grows with the square of the size."""
+        place = [0] * len(self.names)  # of each in the plan's order: the bit that stands for it
+        for at, node in enumerate(self.sequence):
+            place[node] = at
         reach = [0] * len(self.names)
         for node in reversed(self.sequence):
             for dependency in self.uses[node]:
-                reach[node] |= reach[dependency] | 1 << dependency
-        sizes = [nbytes(node) for node in range(len(self.names))]
+                reach[node] |= reach[dependency] | 1 << place[dependency]
+        sizes = [nbytes(node) for node in self.sequence]
+        names, sized = self.order, any(sizes)
         found = []
         for node, bits in enumerate(reach):
-            hit = [other for other in self.sequence if bits >> other & 1] if bits else []
-            found.append(Blast(self.names[node], tuple(self.names[n] for n in hit), sum(sizes[n] for n in hit)))
+            hit = f"{bits:b}"[::-1].encode().translate(_FLAGS)
+            size = sum(compress(sizes, hit)) if sized else 0
+            found.append(Blast(self.names[node], tuple(compress(names, hit)), size))
         return tuple(sorted(found, key=lambda blast: (-len(blast.poisoned), -blast.bytes)))
 
 

@@ -44,6 +44,7 @@ FORMS: Final[Mapping[str, Callable[[Scene], str]]] = {
     "trace": to_trace,
 }  # fmt: skip
 _RANKED = 20
+_RANKABLE = 20_000  # resources; the ranking grows with the square
 
 
 def check(options: Namespace) -> int:
@@ -56,7 +57,7 @@ def check(options: Namespace) -> int:
     _say(f"{visible(plan.title)}: {counted(len(plan), 'resource', 'resources')}, {edges}, no faults")
     _say(f"worst case    {_seconds(worst)}, along {listing(plan.critical_path, 6)}")
     _say(f"grace         {'none' if grace is None else duration(grace)}")
-    for blast in graph.blast()[:3]:
+    for blast in _ranking(graph)[:3]:
         if blast.poisoned:
             _say(f"if it fails   {_blast(blast)}")
     if grace is None or worst <= grace:
@@ -141,6 +142,8 @@ def _forecast(graph: Graph, options: Namespace) -> Report:
 
 
 def _rank(graph: Graph, options: Namespace) -> None:
+    if len(graph) > _RANKABLE:
+        raise WrongUse(f"{len(graph):,} resources are too many to rank: say one by --fail or --hang")
     blasts = [blast for blast in graph.blast() if blast.poisoned]
     lines = [f"{visible(graph.name)}: what a resource poisons when it is not proven stopped"]
     lines += [f"{len(blast.poisoned):>7,}  {_blast(blast)}" for blast in blasts[:_RANKED]]
@@ -151,6 +154,10 @@ def _rank(graph: Graph, options: Namespace) -> None:
     if len(blasts) < len(graph):
         lines.append(f"      0  {counted(len(graph) - len(blasts), 'resource poisons', 'resources poison')} nothing")
     _put("\n".join(lines) + "\n", options.output)
+
+
+def _ranking(graph: Graph) -> tuple[Blast, ...]:
+    return graph.blast() if len(graph) <= _RANKABLE else ()
 
 
 def _blast(blast: Blast) -> str:

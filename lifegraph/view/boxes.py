@@ -43,7 +43,10 @@ def boxes(drawn: Scene) -> list[Box]:
         else:
             lines = [mark + shorten(node.label[0], 28)]
         widest = max(map(cells, lines))
-        found.append(Box(tuple(lines), max(56.0, widest * CELL + 22), len(lines) * LINE + 2 * PADDING))
+        least = 56.0
+        if _FEW < count <= _MANY:  # the name can still be read when all is made small
+            least = max(120.0, cells(lines[0]) * CELL * 1.7)
+        found.append(Box(tuple(lines), max(least, widest * CELL + 22), len(lines) * LINE + 2 * PADDING))
     return found
 
 

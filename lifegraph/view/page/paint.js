@@ -103,7 +103,7 @@ function paintEdges(brush, edges, strong) {
       if (!coarse && camera.k > 0.3) arrow(heads, edge, upper, lower);
     }
     brush.strokeStyle = brush.fillStyle = colors[style];
-    brush.globalAlpha = edges.length > 4000 ? 0.28 : strong || style !== 'use' ? 1 : 0.85;
+    brush.globalAlpha = edges.length > 4000 && !(strong && camera.k > 0.3) ? 0.28 : strong || style !== 'use' ? 1 : 0.85;
     brush.lineWidth = Math.max(STROKES[style][0] * (strong ? 1.5 : 1), (edges.length > 4000 ? 0.5 : 0.8) / camera.k);
     brush.setLineDash(camera.k > 0.3 ? STROKES[style][1] : []);
     brush.stroke();
@@ -292,29 +292,52 @@ function callout(node, taken) {
   const y = data.y[node] * camera.k + camera.y;
   const text = `${lookOf(node).mark} ${data.short[node]}${isRoot(node) ? `: ${lookOf(node).word}` : ''}`;
   const width = top_.measureText(text).width + 14;
-  const left = Math.min(Math.max(x + 12, 4), sheet.clientWidth - width - 4);
   const color = colorOf(node);
-  top_.fillStyle = color.line;
+  const box = freeSpot(x, y, width, taken);
+  taken.push(box);
+  top_.strokeStyle = color.line;
+  top_.lineWidth = 2;
+  const half = Math.max((data.w[node] / 2) * camera.k, 6) + 4;
+  const tall = Math.max((data.h[node] / 2) * camera.k, 4) + 4;
+  top_.strokeRect(x - half, y - tall, 2 * half, 2 * tall);
   top_.beginPath();
-  top_.arc(x, y, 6, 0, 7);
-  top_.fill();
-  for (const dy of [-22, 22, -46, 46, -70, 70]) {
-    const box = [left, y + dy - 11, left + width, y + dy + 11];
-    if (taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
-    taken.push(box);
-    top_.strokeStyle = color.line;
-    top_.lineWidth = 2;
-    top_.beginPath();
-    top_.moveTo(x, y);
-    top_.lineTo(left + 6, y + dy);
-    top_.stroke();
-    top_.fillStyle = color.fill;
-    top_.fillRect(box[0], box[1], width, 22);
-    top_.strokeRect(box[0], box[1], width, 22);
-    top_.fillStyle = color.ink;
-    top_.fillText(text, left + 7, y + dy + 1);
-    return;
+  top_.moveTo(Math.min(Math.max(x, box[0]), box[2]), Math.min(Math.max(y, box[1]), box[3]));
+  top_.lineTo(Math.min(Math.max(box[0], x - half), x + half), Math.min(Math.max(box[1] + 11, y - tall), y + tall));
+  top_.stroke();
+  top_.fillStyle = color.fill;
+  top_.fillRect(box[0], box[1], width, 22);
+  top_.strokeRect(box[0], box[1], width, 22);
+  top_.fillStyle = color.ink;
+  top_.fillText(text, box[0] + 7, box[1] + 12);
+}
+
+// The nearest place for a callout where it covers nothing; where all is covered, the nearest that covers no other callout.
+function freeSpot(x, y, width, taken) {
+  let second = null;
+  for (const far of [26, 50, 80, 120, 170, 230, 300, 400]) {
+    for (let turn = 0; turn < 16; turn++) {
+      const angle = (turn * Math.PI) / 8 - Math.PI / 4;
+      const left = x + Math.cos(angle) * (far + width / 2) - width / 2;
+      const top = y + Math.sin(angle) * far - 11;
+      const box = [left, top, left + width, top + 22];
+      if (left < 4 || top < 4 || box[2] > sheet.clientWidth - 4 || box[3] > sheet.clientHeight - 4) continue;
+      if (taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
+      if (count > 3000 || !covers(box)) return box;
+      second = second || box;
+    }
   }
+  return second || [Math.max(4, Math.min(x, sheet.clientWidth - width - 4)), y + 15, x + width, y + 37];
+}
+
+function covers(box) {
+  const { k } = camera;
+  return everyNode.some((node) => {
+    const x = data.x[node] * k + camera.x;
+    const y = data.y[node] * k + camera.y;
+    const half = (data.w[node] / 2) * k + 2;
+    const tall = (data.h[node] / 2) * k + 2;
+    return x + half > box[0] && x - half < box[2] && y + tall > box[1] && y - tall < box[3];
+  });
 }
 
 function nodeAt(x, y) {
