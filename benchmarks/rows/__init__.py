@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..measure import Row, Scale
-from . import async_noop, chain, footprint, forecast, imports, life, makespan, million, mixture, teardown, ten
+from . import async_noop, chain, footprint, forecast, imports, life, makespan, million, mixture, pictures, teardown, ten
 
 __all__ = ["ROWS"]
 
@@ -20,6 +20,7 @@ ROWS: Final[Mapping[str, Callable[[Scale], Row]]] = {
     "chain": chain.measure,
     "footprint": footprint.measure,
     "forecast": forecast.measure,
+    "pictures": pictures.measure,
     "async": async_noop.measure,
     "imports": imports.measure,
 }

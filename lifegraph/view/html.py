@@ -78,7 +78,7 @@ def _hash(text: str) -> str:
 
 
 def _part(name: str) -> str:
-    return files(__package__).joinpath("page", name).read_text(encoding="utf-8")
+    return files("lifegraph.view").joinpath("page", name).read_text(encoding="utf-8")
 
 
 @cache
