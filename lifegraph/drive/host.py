@@ -29,16 +29,46 @@ from .loop import shield
 from .pool import here, loop_here
 from .stepping import driven, stepped, unknown
 
-__all__ = ["Host", "Porter"]
+__all__ = ["Bell", "Host", "Porter"]
 
 _TURN: Final = 0.005  # seconds after which a porter lets the loop turn
+
+
+class Bell:
+    """Wakes one loop, once for all who have something to do there. `ring` is safe from any thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._rung: deque[_Tasked] = deque()
+        self._called = False
+
+    def ring(self, tasked: _Tasked) -> None:
+        """Have it go on, on the loop; raises RuntimeError when that is closed."""
+        self._rung.append(tasked)
+        if not self._called:
+            self._called = True
+            try:
+                self.loop.call_soon_threadsafe(self._answer)
+            except RuntimeError:
+                self._called = False
+                raise
+
+    def again(self) -> None:
+        """An interrupt may have kept it from being heard."""
+        self._called = False
+
+    def _answer(self) -> None:
+        self._called = False
+        while self._rung:
+            self._rung.popleft().go_on()
 
 
 class _Tasked:
     """One task at a time on one loop, which does the jobs it is given. `do` and `nudge` are safe from any thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, context: Context, label: str, *, ours: bool) -> None:
-        self.loop = loop
+    def __init__(self, bell: Bell, context: Context, label: str, *, ours: bool) -> None:
+        self.loop = bell.loop
+        self._bell = bell
         self.task: asyncio.Task[None] | None = None
         self._ours = ours  # a private loop, which runs until we end it
         self._context = context
@@ -51,10 +81,10 @@ class _Tasked:
     def do(self, job: Job, whose: str) -> None:
         """Do this next, for ``whose``; raises `HookError` when the loop can no longer do anything."""
         self._jobs.append(job)
-        if self._called:  # it will look at all there is
+        if self._called and not self.loop.is_closed():  # it will look at all there is
             return
         if self._is_here():
-            self._go_on()
+            self.go_on()
             return
         if self.loop.is_closed() or not (self._ours or self.loop.is_running()):
             self._jobs.remove(job)
@@ -72,6 +102,7 @@ class _Tasked:
         """An interrupt may have struck while the loop was told: tell it again."""
         if self._jobs and not self.loop.is_closed():
             self._called = False
+            self._bell.again()
             try:
                 self._call()
             except RuntimeError:  # closed at this very moment
@@ -80,9 +111,9 @@ class _Tasked:
     def _call(self) -> None:
         if not self._called:
             self._called = True
-            self.loop.call_soon_threadsafe(self._go_on)
+            self._bell.ring(self)
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """On the loop: see that there is a task, and that it looks at its jobs."""
         self._called, self._thread = False, here()
         if self._is_idle():
@@ -103,7 +134,7 @@ class _Tasked:
         if not task.cancelled() and (why := task.exception()) is not None:
             self._answer(why)
         if self._jobs:
-            self._go_on()
+            self.go_on()
 
     def _struck(self, why: BaseException) -> None:
         """A line of ours was struck: the interrupt goes on as if it had struck the loop."""
@@ -133,10 +164,8 @@ class _Tasked:
 class Host(_Tasked):
     """The host task of one resource, on one loop, with one context."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, context: Context, name: str, note: Callable[[str], None], *, ours: bool
-    ) -> None:
-        super().__init__(loop, context, f"lifegraph host of {name}", ours=ours)
+    def __init__(self, bell: Bell, context: Context, name: str, note: Callable[[str], None], *, ours: bool) -> None:
+        super().__init__(bell, context, f"lifegraph host of {name}", ours=ours)
         self._name = name
         self._note = note
         self._cancelled = False
@@ -148,13 +177,13 @@ class Host(_Tasked):
         self._ended = True
         try:
             if self._is_here():
-                self._go_on()
+                self.go_on()
             elif not self.loop.is_closed():
                 self._call()
         except RuntimeError:  # closed at this very moment: nothing is left to end
             return
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         self._called, self._thread = False, here()
         if self._is_idle():
             if self._jobs or not self._ended:
@@ -207,8 +236,8 @@ class Host(_Tasked):
 class Porter(_Tasked):
     """Does stops that need no task of their own, one after another, each in the context of its job."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, context: Context, *, ours: bool) -> None:
-        super().__init__(loop, context, "lifegraph porter", ours=ours)
+    def __init__(self, bell: Bell, context: Context, *, ours: bool) -> None:
+        super().__init__(bell, context, "lifegraph porter", ours=ours)
 
     async def _live(self) -> None:
         await self._carry()
@@ -236,7 +265,7 @@ class Porter(_Tasked):
         host: Host = job.host()
         host.take_over(self)
         if self._jobs:
-            self._go_on()
+            self.go_on()
         try:
             yield from driven(coroutine, job.context, waits_for=due)
             yield from driven(host.live(), job.context)

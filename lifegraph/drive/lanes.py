@@ -16,7 +16,7 @@ from .job import Job
 from .pool import pool
 
 if TYPE_CHECKING:
-    from .host import Host, Porter
+    from .host import Bell, Host, Porter
     from .loop import PrivateLoop
 
 __all__ = ["Dedicated", "Lanes"]
@@ -57,6 +57,7 @@ class Lanes:
         self._dedicated: dict[int, Dedicated] = {}
         self._private: PrivateLoop | None = None
         self._porters: dict[Any, Porter] = {}
+        self._bells: dict[Any, Bell] = {}
         self._carried: dict[int, Job] = {}  # the last thing done on a loop for each member that is alive
         self._choosing = threading.Lock()  # a loop is chosen, or ended because nobody uses it
         self._lent = False
@@ -94,7 +95,7 @@ class Lanes:
         from .host import Host  # noqa: PLC0415 - loads asyncio, which only async resources need
 
         name, note = self._lives.model.names[member], self._lives.notes.append
-        host = self._lives.hosts[member] = Host(loop, context, name, note, ours=self._is_own(loop))
+        host = self._lives.hosts[member] = Host(self._bell(loop), context, name, note, ours=self._is_own(loop))
         return host
 
     def _porter(self, loop: Any, base: Context) -> Porter:
@@ -102,8 +103,16 @@ class Lanes:
         if porter is None:
             from .host import Porter  # noqa: PLC0415 - the same
 
-            porter = self._porters[loop] = Porter(loop, base.copy(), ours=self._is_own(loop))
+            porter = self._porters[loop] = Porter(self._bell(loop), base.copy(), ours=self._is_own(loop))
         return porter
+
+    def _bell(self, loop: Any) -> Bell:
+        bell = self._bells.get(loop)
+        if bell is None:
+            from .host import Bell  # noqa: PLC0415 - the same
+
+            bell = self._bells[loop] = Bell(loop)
+        return bell
 
     def _is_own(self, loop: Any) -> bool:
         return self._private is not None and loop is self._private.loop
@@ -147,9 +156,13 @@ class Lanes:
             self._carried.pop(member, None)
             self._lives.loops.pop(member, None)
         with self._choosing:
+            if not self._carried:  # no loop is kept for nothing
+                self._porters.clear()
+                self._bells.clear()
             if self._lent or self._private is None:
                 return
             if not any(self._is_own(self._lives.loops.get(member)) for member in list(self._carried)):
                 self._porters.pop(self._private.loop, None)
+                self._bells.pop(self._private.loop, None)
                 self._private.end()
                 self._private = None
