@@ -207,7 +207,7 @@ def _faults(options: argparse.Namespace) -> int:
     print("\n" + matrix.markdown(table))
     print("\n".join(matrix.complaints(table)), end="\n" if right < of else "")
     print(f"{right} of {of} cells went by the rule")
-    _write(options.markdown, matrix.markdown(table))
+    _write(options.markdown, matrix.page(table))
     return 0 if right == of else 1
 
 

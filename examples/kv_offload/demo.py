@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,10 +141,8 @@ def _saved(report: Report, path: Path) -> list[Path]:
     """As JSON, and beside it as a page that can be opened."""
     path.write_text(report.to_json())
     page = path.with_suffix(".html")
-    with suppress(ValueError):  # a report that cannot be drawn as a page is read as JSON
-        report.save(page)
-        return [path, page]
-    return [path]
+    report.save(page)
+    return [path, page]
 
 
 def _show_traffic(seen: _Seen) -> None:

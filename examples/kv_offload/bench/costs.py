@@ -111,6 +111,32 @@ def idle_teardown(size: int, rounds: int = 3) -> dict[str, float]:
     return {"start": median(start) * 1e3, "teardown": median(whole) * 1e3, "of which the graph": median(own) * 1e3}
 
 
+def busy_teardown(size: int) -> dict[str, str]:
+    """Tear down with a full store queue: what became of every block that was handed to the disk."""
+    graph: Graph = assemble(Settings(size, tiers=("disk",), patience=0.0))
+    graph.start()
+    disk, blocks = graph["disk"], graph["pool"].capacity
+    settled: list[Job] = []
+    jobs = 400
+    for number in range(jobs):
+        slots = [(32 * number + offset) % blocks for offset in range(32)]
+        keys = [(32 * number + offset).to_bytes(32, "big") for offset in range(32)]
+        disk.submit_store(Job("store", keys, slots, settled.append))
+    seconds = _seconds(graph.teardown)
+    stats = disk.stats()
+    told = stats.stored + stats.failed + stats.cancelled + stats.refused
+    return {
+        "teardown": f"{seconds * 1e3:.0f} ms",
+        "blocks handed in": str(32 * jobs),
+        "stored": str(stats.stored),
+        "failed": str(stats.failed),
+        "cancelled": str(stats.cancelled),
+        "refused": str(stats.refused),
+        "unreported": str(32 * jobs - told),
+        "jobs settled": f"{len(settled)} of {jobs}",
+    }
+
+
 def pinned_release(size: int, rounds: int = 3) -> dict[str, float]:
     """Milliseconds to unpin and unmap, with huge pages and with ordinary ones."""
     took = {}

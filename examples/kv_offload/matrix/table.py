@@ -26,6 +26,12 @@ GONE_SECONDS = 15.0
 NEVER = "-"
 DIES = "dies; nothing left"
 
+_HEADINGS = {
+    Phase.TEARDOWN: "## In a teardown",
+    Phase.ROLLBACK: "## In the roll-back of a failed start",
+    Phase.DETACH: "## In a detaching",
+}
+
 Table = dict[Cell, Result | None]
 """None where a resource cannot go wrong so"""
 
@@ -149,16 +155,55 @@ def show(result: Result | None) -> str:
     return f"{result.fate}, holds {result.held}" if result.held else result.fate
 
 
+PAGE = """# The fault matrix
+
+Written by `python -m examples.kv_offload faults --markdown docs/reference/kv-faults.md`; do not edit it by hand.
+
+Every resource of [the KV-cache hierarchy](../../examples/kv_offload/README.md) with every fault, in a teardown, in the
+roll-back of a failed start, and while its tier is detached under traffic (or it is torn down by itself, where all tiers
+share it). A cell says what became of the resource, and how many others were held because of it; all the rest was
+released. **{right} of {of} cells went by the rule**, which is computed apart from the library, from who uses whom alone.
+
+- *raise*: its stop raises, and has done nothing. *hang*: its stop does not return; for the tiers with another side, that
+  side is frozen in the middle of a transfer. *lie*: its stop returns, and has done nothing; `is_stopped` finds out.
+- *late write*: somebody has a piece of the region in hand when the resource is told to stop, and writes into it after
+  the report. What neither has memory nor a thread cannot (`-`).
+- *SIGKILL*: of the other side's process, in the middle of the traffic; else of the whole process, in the middle of this
+  resource's stop.
+- *by kill*: the stop proved nothing, and `kill` did.
+
+Each cell is also compared with the system: a held region is mapped, pinned and unchanged but for the late write, a
+released one is gone; processes and directories are there, or are not; after a detaching the traffic goes on with right
+bytes, each checked; after a SIGKILL no process, no name in /dev/shm and no wrong file is left.
+"""
+
+
+def page(table: Table) -> str:
+    """What is written into the docs."""
+    done, of = right(table)
+    return PAGE.format(right=done, of=of) + "\n" + markdown(table)
+
+
+def rows(text: str) -> dict[tuple[str, str], str]:
+    """The rows of a page, by the heading that they stand under and their resource."""
+    found, heading = {}, ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            heading = line
+        elif line.startswith("| ") and not line.startswith("| |"):
+            found[heading, line.split(" | ")[0].removeprefix("| ")] = line
+    return found
+
+
 def markdown(table: Table) -> str:
     """A table for each time, with the resources as rows."""
     parts = []
     for phase in dict.fromkeys(cell.phase for cell in table):
-        rows = [f"### In {'a' if phase is not Phase.ROLLBACK else 'the'} {phase}", ""]
-        rows += ["| | " + " | ".join(Wrong) + " |", "|---" * (len(Wrong) + 1) + "|"]
+        lines = [_HEADINGS[phase], "", "| | " + " | ".join(Wrong) + " |", "|---" * (len(Wrong) + 1) + "|"]
         for node in dict.fromkeys(cell.node for cell in table if cell.phase is phase):
             cells = [show(table[Cell(node, wrong, phase)]) for wrong in Wrong]
-            rows.append(f"| {node} | " + " | ".join(cells) + " |")
-        parts.append("\n".join(rows))
+            lines.append(f"| {node} | " + " | ".join(cells) + " |")
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
