@@ -145,6 +145,27 @@ sys.exit(graph.run(main, signal_exit=7))
     assert [] == [word for word in ("base", "bad", "poisoned", "timed out") if word not in talk.stderr]
 
 
+@BOTH
+@pytest.mark.parametrize("main", ["", "a"], ids=["sync", "async"])
+def test_a_first_signal_in_a_stop(begin_any: Begin, number: Signals, main: str) -> None:
+    """When main had returned already, it is still only the first: what runs may finish, and all is released."""
+    talk = begin_any(f"""
+top = kind("top", "base", stop=lambda: (listen(), gate.wait(0.3)))  # the signal is heard meanwhile
+graph = Graph(kind("base"), top)
+def main(graph): say("body")
+async def amain(graph): say("body")
+code = graph.run({main}main)
+say(fates(graph.report))
+sys.exit(code)
+""")
+    talk.hears("body", "stop top")
+    talk.signal(number)
+    talk.tell()
+    talk.over(0)
+    assert ["stop top done", "stop base", "stop base done", "base=released top=released"] == talk.lines[-4:]
+    assert "" == talk.stderr
+
+
 HANGING = """
 base, free = kind("base"), kind("free")
 bad = kind("bad", "base", stop=gate.wait, stop_timeout=None)
