@@ -9,7 +9,7 @@ from signal import SIGHUP, SIGINT, SIGTERM, Signals
 import pytest
 
 from tests.process.conftest import Begin
-from tests.process.talking import pace
+from tests.process.talking import needs_drain, pace
 
 BOTH = pytest.mark.parametrize("number", [SIGTERM, SIGINT], ids=["SIGTERM", "SIGINT"])
 
@@ -164,6 +164,21 @@ sys.exit(code)
     talk.over(0)
     assert ["stop top done", "stop base", "stop base done", "base=released top=released"] == talk.lines[-4:]
     assert "" == talk.stderr
+
+
+@BOTH
+def test_a_first_signal_in_a_drain(begin_any: Begin, number: Signals) -> None:
+    """The same while a drain runs: it may finish, and the stops follow."""
+    needs_drain()
+    talk = begin_any("""
+top = kind("top", "base", drain=lambda: (listen(), gate.wait(0.3)))  # the signal is heard meanwhile
+sys.exit(Graph(kind("base"), top).run(lambda graph: say("body")))
+""")
+    talk.hears("body", "drain top")
+    talk.signal(number)
+    talk.tell()
+    talk.over(0)
+    assert ["drain top done", "stop top", "stop top done", "stop base", "stop base done"] == talk.lines[-5:]
 
 
 HANGING = """
