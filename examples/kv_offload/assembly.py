@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Callable
 from collections.abc import Mapping as Faults
 from dataclasses import dataclass, field
@@ -16,11 +18,13 @@ from .memory.policies import PolicyName
 from .memory.pool import BlockPool
 from .memory.region import Mapping
 from .memory.registration import Registration
+from .memory.shared import SharedFile, SharedMapping, SharedName
 from .memory.view import View
 from .serving.content import Content
 from .serving.hierarchy import Hierarchy
 from .serving.link import Link
 from .serving.traffic import Traffic
+from .serving.workers import Crew, WorkerProcess
 from .tiers.directory import Directory
 from .tiers.disk_tier import DiskTier
 from .tiers.nixl_far import NixlHost
@@ -59,6 +63,8 @@ class Settings:
     """seconds given to a stop that is to hang"""
     kill_limit: float = KILL_LIMIT
     """seconds given to the kill of a resource with a fault"""
+    workers: int = 0
+    """worker processes that compute the blocks, in a region that they share; none: the engine itself computes them"""
     stop_limits: Faults[str, float] = field(default_factory=dict)
     """seconds given to other stops, by name"""
     patience: float = 5.0
@@ -95,7 +101,10 @@ class Assembly:
     def build(self) -> Graph:
         """The graph, not started."""
         settings = self._settings
-        self._add(partial(Mapping, settings.size), "mapping")
+        if settings.workers:
+            self._share()
+        else:
+            self._add(partial(Mapping, settings.size), "mapping")
         self._add(Registration, "registration")
         pool = partial(BlockPool, size=settings.size, block_size=settings.block_size, policy=settings.policy)
         self._add(pool, "pool")
@@ -108,8 +117,26 @@ class Assembly:
             branches[label]()
             self._add(partial(Link, label, rank, patience=settings.patience), f"link({label})", depends_on=[label])
         self._add(partial(View, "engine"), "view(engine)")
-        self._add(partial(Traffic, content=settings.content), "engine")
+        if settings.workers:
+            self._employ()
+        else:
+            self._add(partial(Traffic, content=settings.content), "engine")
         return self._graph
+
+    def _share(self) -> None:
+        """A region that worker processes can map, in place of a private one."""
+        name = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._add(partial(SharedName, name, self._settings.size, self._settings.workers + 1, 0), "name")
+        self._add(SharedFile, "file")
+        self._add(partial(SharedMapping, size=self._settings.size), "mapping")
+
+    def _employ(self) -> None:
+        """The workers, and an engine whose blocks they compute."""
+        workers = self._settings.workers
+        for rank in range(1, workers + 1):
+            self._add(partial(WorkerProcess, rank, workers + 1), f"worker {rank}")
+        self._add(Crew, "crew")
+        self._add(Traffic, "engine")
 
     def _peer(self) -> None:
         self._add(partial(PeerHost, self._settings.peer_cap), FAR["peer"])

@@ -15,6 +15,7 @@ from .assembly import SMALLEST_BLOCK, TIERS, Settings, assemble
 from .faults import Fault
 from .memory.pinning import PinError
 from .memory.policies import PolicyName
+from .memory.shared import MAX_WORKERS
 from .memory.smaps import available_bytes
 from .progress import progress
 from .serving.content import Content
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--policy", type=PolicyName, choices=list(PolicyName), default=PolicyName.LRU, help="default: lru"
     )
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that compute the blocks (none)")
     parser.add_argument("--torch", action="store_true", help="blocks are the keys and values of a small model")
     parser.add_argument("--metrics", type=Path, metavar="FILE", help="write metrics there, as Prometheus text")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="bench, faults: write the tables there")
@@ -114,12 +116,24 @@ def _settings(options: argparse.Namespace, size: int) -> Settings:
     for tier, fault in asked:
         if faults.setdefault(tier, fault) != fault:
             raise _WrongUse(f"{tier} can show one fault at a time: {faults[tier]} or {fault}")
+    if options.workers and options.torch:
+        raise _WrongUse("--torch computes in this process: leave --workers out")
+    if not 0 <= options.workers < MAX_WORKERS:
+        raise _WrongUse(f"--workers {options.workers}: 0 to {MAX_WORKERS - 1}")
     missing = {*faults, *options.kill} - set(options.tiers)
     if missing:
         raise _WrongUse(f"no tier {' or '.join(sorted(missing))} in --tiers {','.join(options.tiers)}")
     if options.dir is not None and options.dir.exists() and not options.dir.is_dir():
         raise _WrongUse(f"--dir {options.dir} is not a directory")
-    settings = Settings(size, options.dir, faults, tiers=options.tiers, policy=options.policy, redis_url=options.redis)
+    settings = Settings(
+        size,
+        options.dir,
+        faults,
+        tiers=options.tiers,
+        policy=options.policy,
+        redis_url=options.redis,
+        workers=options.workers,
+    )
     return replace(settings, content=_model(settings.block_size)) if options.torch else settings
 
 

@@ -101,7 +101,7 @@ class Demo:
         try:
             with progress("prompts", WORKLOAD.prompts) as told:
                 seen.engine.serve(prompts(WORKLOAD), self._killing(seen, told))
-        except (WrongBytes, TimeoutError) as error:
+        except (WrongBytes, OSError) as error:  # TimeoutError is one, and so is the end of a worker
             sys.exit(f"the traffic failed: {error}")
         seen.manager.flush(SETTLE_SECONDS)
         seen.checksum = region.checksum()

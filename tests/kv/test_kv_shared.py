@@ -38,7 +38,7 @@ from lifegraph import Graph
 from examples.kv_offload.memory.shared import SharedFile, SharedMapping, SharedName
 name, size, workers, rank, limit = sys.argv[1], *map(int, sys.argv[2:5]), float(sys.argv[5])
 graph = Graph(
-    partial(SharedName, name, size, workers, rank, limit=limit), SharedFile, partial(SharedMapping, size=size),
+    partial(SharedName, name, size, workers, rank, limit=limit), SharedFile, partial(SharedMapping, size=size, gather=True),
 )
 with graph:
     region = graph[SharedMapping]
@@ -204,7 +204,7 @@ def test_a_held_memory_does_not_keep_its_name(name):
     graph = Graph(name="held")
     graph.add(partial(SharedName, name, SIZE, 1, 0), name="name")
     graph.add(SharedFile, name="file")
-    graph.add(partial(InUse, size=SIZE), name="mapping")
+    graph.add(partial(InUse, size=SIZE, gather=True), name="mapping")
     graph.start()
     mapping = graph["mapping"]
     report = graph.teardown()

@@ -52,6 +52,7 @@ class SharedName:
             )
         if not name or "/" in name:
             raise ValueError(f"not a name: {name!r}")
+        self.text = name
         self.path = DIRECTORY / f"{PREFIX}{name}"
         self.size, self.rank, self.created = size, rank, False
         self._workers, self._limit = workers, limit
@@ -185,17 +186,25 @@ def nameless(size: int) -> int:
 
 @resource
 class SharedMapping(Mapping):
-    """The memory of a `SharedFile`. Where it has a name, start waits until every worker has mapped it."""
+    """The memory of a `SharedFile`. Where `gather` is said, start waits until every worker has mapped it, too."""
 
-    def __init__(self, file: SharedFile, size: int, name: Annotated[SharedName, order_only] | None = None) -> None:
+    def __init__(
+        self,
+        file: SharedFile,
+        size: int,
+        name: Annotated[SharedName, order_only] | None = None,
+        *,
+        gather: bool = False,
+    ) -> None:
         super().__init__(size, huge=False)
         self._file = file
         self._name = name
+        self._gather = gather
 
     def start(self) -> None:
-        """Map, prefault, and wait for the others. Raises OSError and RendezvousError."""
+        """Map, prefault, and perhaps wait for the others. Raises OSError and RendezvousError."""
         super().start()
-        if self._name is not None:
+        if self._gather and self._name is not None:
             self._name.arrive()
 
     def _map_memory(self) -> mmap.mmap:

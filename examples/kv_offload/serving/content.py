@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from .prompts import write_content
 
@@ -13,6 +13,7 @@ class WrongBytes(RuntimeError):
     """Something was served that is not what was stored."""
 
 
+@runtime_checkable
 class Content(Protocol):
     """Fills blocks, and knows whether one is right. Used by one thread."""
 

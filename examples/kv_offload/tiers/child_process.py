@@ -30,7 +30,7 @@ class ChildProcess:
 
         Raises RuntimeError where it does not say any within the limit (seconds).
         """
-        command = [sys.executable, "-m", f"{__package__}.{module}", *arguments]
+        command = [sys.executable, "-m", module, *arguments]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -43,6 +43,17 @@ class ChildProcess:
         self._process.stdin.write(greeting + b"\n")
         self._process.stdin.flush()
         return self._first_line(self._process)
+
+    def say(self, line: bytes) -> None:
+        """Write a line to it. Raises BrokenPipeError where it is gone."""
+        assert self._process is not None and self._process.stdin is not None
+        self._process.stdin.write(line + b"\n")
+        self._process.stdin.flush()
+
+    def hear(self) -> bytes:
+        """The next line that it says; nothing where it is gone. Waits as long as that takes."""
+        assert self._process is not None and self._process.stdout is not None
+        return self._process.stdout.readline()
 
     def stop(self) -> None:
         """Ask it to leave, wait, reap. Raises subprocess.TimeoutExpired where it does not leave within the limit."""

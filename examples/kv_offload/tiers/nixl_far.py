@@ -56,7 +56,9 @@ class NixlHost(ChildProcess, FarMemory):
 
     def start(self) -> None:
         """Spawn it and wait until its memory is registered. Raises RuntimeError where that takes longer than the limit."""
-        line = self.spawn("nixl_process", ["--size", str(self.slots * self.block_size)], b"", {"UCX_TLS": "tcp"})
+        line = self.spawn(
+            f"{__package__}.nixl_process", ["--size", str(self.slots * self.block_size)], b"", {"UCX_TLS": "tcp"}
+        )
         said = json.loads(line)
         self._base, self._metadata = said["base"], base64.b64decode(said["metadata"])
 

@@ -22,5 +22,5 @@ class PeerHost(ChildProcess):
 
     def start(self) -> None:
         """Spawn it and wait until it listens. Raises RuntimeError where it does not within the limit (seconds)."""
-        line = self.spawn("peer_process", ["--cap", str(self._cap)], self.secret.hex().encode(), {})
+        line = self.spawn(f"{__package__}.peer_process", ["--cap", str(self._cap)], self.secret.hex().encode(), {})
         self.address = ("127.0.0.1", int(line))

@@ -32,7 +32,9 @@ class RedisServer(ChildProcess):
         if shutil.which("redis-server") is None:
             raise RuntimeError("redis-server is not installed (Debian: `apt-get install redis-server`)")
         self._directory = Path(tempfile.mkdtemp(prefix="kv_redis-"))
-        self.spawn("redis_process", ["--socket", str(self.socket_path), "--cap", str(self._cap)], b"", {})
+        self.spawn(
+            f"{__package__}.redis_process", ["--socket", str(self.socket_path), "--cap", str(self._cap)], b"", {}
+        )
 
     def stop(self) -> None:
         """Ask it to leave, wait, reap, and remove its socket."""
