@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import subprocess
 import threading
 
 import pytest
@@ -220,6 +222,34 @@ def test_a_full_disk_fails_the_job_and_leaves_nothing(rig, key, monkeypatch):
     assert Outcome.FAILED is job.outcome
     assert "No space left" in job.error
     assert ([], 0, Lookup.MISS) == (list(rig.path.iterdir()), tier._index.nbytes, tier.lookup(key(1)))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 512 KiB."""
+    path = tmp_path / "small"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(path)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system may be mounted here")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_a_disk_that_is_really_full(memory, small_disk, key):
+    """What does not fit fails and is counted, leaves no file, and costs nothing that was stored; the tier goes on."""
+    rig = Rig(memory, small_disk)
+    tier = rig.tier()
+    kept = [key(number) for number in range(5)]
+    assert all(all(rig.store(tier, [each]).ok) for each in kept)
+    job = rig.store(tier, [key(number) for number in range(5, 12)])
+    assert (Outcome.FAILED, 7) == (job.outcome, tier.stats().failed)
+    assert "No space left" in job.error
+    assert 5 == len(list(small_disk.iterdir()))
+    assert {each: content(each, BLOCK) for each in kept} == rig.load(tier, kept)
+    next(small_disk.glob("*.kvpack")).unlink()
+    assert all(rig.store(tier, [key(20)]).ok), "with room again it stores again"
+    tier.stop()
 
 
 def test_partial_writes_and_reads_are_carried_on(rig, key, monkeypatch):
