@@ -36,6 +36,14 @@ def address_of(buffer: memoryview | bytearray) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
 
 
+def copy(target: memoryview, source: memoryview | bytes) -> None:
+    """Copy all of `source` to the beginning of `target`, as a slice assignment does, but without holding the GIL."""
+    if len(source) > len(target):
+        raise ValueError(f"{len(source)} bytes do not fit into {len(target)}")
+    view = (ctypes.c_char * len(source)).from_buffer(source) if isinstance(source, memoryview) else source
+    ctypes.memmove(address_of(target), view, len(source))
+
+
 def _check(result: int, call: str) -> None:
     if result != 0:
         number = ctypes.get_errno()

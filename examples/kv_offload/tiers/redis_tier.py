@@ -13,6 +13,7 @@ import crc32c
 
 from lifegraph import named, resource
 
+from ..memory.libc import copy
 from ..memory.view import View
 from .redis_server import RedisServer
 from .remote import RemoteTier
@@ -106,7 +107,7 @@ class RedisTier(RemoteTier):
         block = self._view.block(slot)
         right = len(payload) == len(block) and crc32c.crc32c(payload).to_bytes(4, "big") == crc
         if right:
-            block[:] = payload
+            copy(block, payload)
         self._transfers.count(corrupt=not right)
         return right
 
