@@ -36,12 +36,14 @@ class CopyingTier:
         self._mapping = mapping
         self.late_byte = 0xEE
         self._data = bytes([self.late_byte]) * mapping.size
+        self._half_way = threading.Event()
         self._go_on = threading.Event()
         self._thread = threading.Thread(target=self._copy, daemon=True)
 
     def start(self) -> None:
-        """Begin to copy: the first half now."""
+        """Begin to copy, and return in the middle of it."""
         self._thread.start()
+        self._half_way.wait()
 
     def stop(self) -> None:
         """The thread does not answer."""
@@ -59,8 +61,10 @@ class CopyingTier:
     def _copy(self) -> None:
         half = self._mapping.size // 2
         ctypes.memmove(self._mapping.address, self._data, half)
+        late = self._data[half:]  # now: memory for it must not be found where the region was
+        self._half_way.set()
         self._go_on.wait()
-        ctypes.memmove(self._mapping.address + half, self._data[half:], half)
+        ctypes.memmove(self._mapping.address + half, late, half)
 
 
 def unmap_anyway() -> int:
