@@ -143,6 +143,25 @@ def test_both_faults_at_once_are_both_named(demo):
     assert {"disk", "peer"} == set(run.report.outcomes["mapping"].causes)
 
 
+def test_a_tier_that_lies_is_found_out(demo):
+    """Its stop says ok while a thread of it reads into the region: exit 3, the region is held, the peer is released."""
+    run = demo("--lie", "disk")
+    assert 3 == run.code
+    assert {"registration", "mapping"} <= set(run.report.poisoned)
+    assert "peer" in run.report.released
+    assert "still mapped rw-p" in run.out
+    assert "bytes intact" in run.out
+
+
+def test_the_death_of_a_peer_costs_blocks_and_no_more(demo):
+    """SIGKILL half-way: exit 0, every block served is right, and everything is released."""
+    run = demo("--kill", "peer")
+    assert 0 == run.code, run.err
+    assert "injected  SIGKILL to peer process" in run.out
+    assert {Fate.RELEASED: EVERYTHING} == run.fates()
+    assert "every one checked byte for byte" in run.out
+
+
 class Going:
     """A run of the demo that goes on meanwhile. Temporary directories are made in `scratch`."""
 
