@@ -20,6 +20,7 @@ from .walk import State
 __all__ = ["Blast", "Edge", "Plan", "fate_of"]
 
 _INF: Final = float("inf")
+_REACHED: Final = bytes([State.DONE, State.BLOCKED]) + bytes(254)  # what it means to be hit, or not
 _FLAGS: Final = bytes.maketrans(b"01", b"\0\1")  # digits as flags
 
 
@@ -186,17 +187,18 @@ class Plan(Drawn):
         Nothing else decides that than reach: blocked is what a failing one leads to over use edges, and a failing one
         fails unless it is blocked itself. So the walk need not be walked, and what is out of reach is not looked at.
         """
-        bad = list(unproven)
-        states = bytearray([State.DONE]) * len(self.names)
-        blocked, uses = int(State.BLOCKED), self.uses
+        bad, uses = list(unproven), self.uses
+        hit = bytearray(len(self.names))
         work = list(bad)
+        reach = work.append
         for node in work:  # grows while it is read
             for dependency in uses[node]:
-                if states[dependency] != blocked:
-                    states[dependency] = blocked
-                    work.append(dependency)
+                if not hit[dependency]:
+                    hit[dependency] = 1
+                    reach(dependency)
+        states = hit.translate(_REACHED)
         for node in bad:
-            if states[node] != blocked:
+            if not hit[node]:
                 states[node] = State.FAILED
         return states
 

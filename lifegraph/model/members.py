@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from ..errors import DeclarationError, DuplicateNameError, Fault, message, short
+from ..plan import Plan
 from ..spec import Form, Spec
 from . import faults as say
 
@@ -28,6 +29,7 @@ class Members:
         self.uses: list[tuple[int, ...]] = []
         self.orders: list[tuple[int, ...]] = []
         self.ids: dict[str, int] = {}
+        self.frozen: Plan | None = None  # of all members, as long as they are the same
         self.base = 0
         self._made_by: dict[int, list[int]] = {}  # id() of a target or instance -> members
         self._by_class: dict[type, list[int]] = {}
@@ -41,6 +43,8 @@ class Members:
 
     def nodes(self) -> list[int]:
         """The numbers of all members."""
+        if len(self.ids) == len(self.specs):
+            return list(range(len(self.specs)))
         return [node for node, spec in enumerate(self.specs) if spec is not None]
 
     def spec(self, node: int) -> Spec:
@@ -70,6 +74,7 @@ class Members:
                     has=f"{self.whom(self.ids[name])}, and now {spec.label} ({short(spec.where)})",
                     hint="give one of them another name=")))  # fmt: skip
             name = self._free_name(name)
+        self.frozen = None
         self.specs.append(spec)
         self.names.append(name)
         self.ids[name] = node
@@ -82,6 +87,7 @@ class Members:
 
     def forget(self, nodes: Iterable[int]) -> None:
         """Let go of members, for good."""
+        self.frozen = None
         for node in sorted(set(nodes), reverse=True):
             spec = self.specs[node]
             if spec is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import is_
 from typing import Any
 
 from ..errors import DeclarationError, Fault
@@ -88,7 +89,7 @@ class Model(Members):
         node = found[0]
         old = self.spec(node)
         self.base = max(self.base, node + 1)
-        self.specs[node] = spec
+        self.specs[node], self.frozen = spec, None
         self.also_known_as(node, spec.target)
         for kind in (*spec.kinds, *old.kinds, key):
             self.answers_for(node, kind)
@@ -157,22 +158,21 @@ class Model(Members):
         self, nodes: Sequence[int] | None = None, *, workers: int, grace: float | None
     ) -> tuple[Plan, list[int]]:
         """The plan of these members (default: all), and their numbers in its order."""
+        if nodes is None and (known := _unchanged(self.frozen, self.uses, self.orders, workers, grace)):
+            return known, self.nodes()
         chosen = self.nodes() if nodes is None else sorted(nodes)
         uses, orders = self.uses, self.orders
         if len(chosen) == len(self.specs):
             rows = tuple(uses), tuple(orders)
         else:
-            at = {node: place for place, node in enumerate(chosen)}
-            rows = (
-                tuple(tuple(at[d] for d in uses[node] if d in at) for node in chosen),
-                tuple(tuple(at[d] for d in orders[node] if d in at) for node in chosen),
-            )
+            rows = _among(chosen, uses), _among(chosen, orders)
         specs = [self.spec(node) for node in chosen]
         plan = Plan(
             self.title, tuple(self.names[node] for node in chosen), *rows, tuple(spec.where for spec in specs),
             tuple(spec.hooks.start_timeout for spec in specs), tuple(spec.hooks.stop_timeout for spec in specs),
             workers, grace,
         )  # fmt: skip
+        self.frozen = plan if len(chosen) == len(self.specs) else None
         return plan, chosen
 
     # Inside ----------------------------------------------------------------------------------------------
@@ -218,3 +218,18 @@ class Model(Members):
         said = [self._declared.get(a, {}).get(b, (True, self.spec(a).where))[1] for a, b in pairwise(ring)]
         where = [places.get(edge, place) for edge, place in zip(pairwise(ring), said, strict=True)]
         return say.cycle([self.names[node] for node in ring], where)
+
+
+def _unchanged(
+    plan: Plan | None, uses: Sequence[object], orders: Sequence[object], workers: int, grace: float | None
+) -> Plan | None:
+    """The plan that was made last, which is asked for again and again, if these are still its very edges."""
+    if plan is None or (plan.workers, plan.grace, len(plan)) != (workers, grace, len(uses)):
+        return None
+    return plan if all(map(is_, plan.uses, uses)) and all(map(is_, plan.orders, orders)) else None
+
+
+def _among(chosen: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """The edges between these members, by their places among them."""
+    at = {node: place for place, node in enumerate(chosen)}
+    return tuple(tuple(at[d] for d in rows[node] if d in at) for node in chosen)
