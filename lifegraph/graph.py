@@ -15,6 +15,7 @@ from .drive.steps import on_loop, on_thread
 from .errors import DeclarationError, Fault, GraphStateError, short
 from .events import Event
 from .lifecycle import Lifecycle, Session, State, faulty_settings, heard, listening, run
+from .model import exported
 from .plan import Blast, Plan
 from .quarantine import nbytes
 from .report import Report, supposed
@@ -397,6 +398,10 @@ class Graph(view.Drawn):
         with life.mutex:
             nodes, things = life.model.nodes(), life.lives.things
         return plan.blast(lambda n: nbytes(things[nodes[n]]) if nodes[n] < len(things) else 0)
+
+    def to_networkx(self) -> Any:
+        """The graph as a `networkx.DiGraph`: names, with edges from dependent to dependency."""
+        return exported(self._life.plan())
 
     def _drawn(self) -> tuple[view.Drawable, view.Reported | None]:
         return self._life.plan(), None

@@ -221,6 +221,7 @@ def planning(graph: Graph) -> None:
     assert_type(graph.to_svg(report=graph.report, reduce=True, focus="x"), str)
     assert_type(graph.to_html(), str)
     assert_type(graph.plan().to_json(), str)
+    assert_type(graph.to_networkx(), Any)
     graph.observe(print)
     graph.show()
     graph.save("x.svg")

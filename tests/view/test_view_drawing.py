@@ -176,3 +176,12 @@ def test_every_script_and_style_is_shipped() -> None:
     folder = Path(html.__file__).parent / "page"
     assert {*html._SCRIPTS, "page.css"} == {path.name for path in folder.iterdir()}
     assert (ROOT / "docs" / "reference" / "pictures.md").exists()
+
+
+def test_networkx_gets_the_same_graph(graph: Graph) -> None:
+    """Nodes, edges, their direction and what they carry."""
+    found = graph.to_networkx()
+    assert ["Disk", "Memory"] == list(found)
+    assert [("Disk", "Memory", {"uses": True})] == list(found.edges(data=True))
+    assert "two" == found.name
+    assert 10 == found.nodes["Disk"]["stop_timeout"]
