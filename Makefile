@@ -6,6 +6,7 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV ?= .venv
+TORCH ?= torch==2.13.0  # has a build without CUDA; any other will do
 ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -44,7 +45,7 @@ build/mermaid.min.js: | $(VENV)/.stamp-dev
 
 # What the example's other tiers, and its model, need. NIXL asks for torch, and works without it here.
 $(VENV)/.stamp-tiers: $(VENV)/.stamp-dev
-	$(PIP) -e '.[redis,cuda,torch]' numpy
+	$(PIP) -e '.[redis,cuda]' numpy $(TORCH)
 	$(PIP) --no-deps 'nixl-cu12>=1.5'
 	@touch $@ $(VENV)/.stamp-torch
 
@@ -54,7 +55,7 @@ demo: $(VENV)/.stamp-kv
 	$(BIN)/python -m examples.kv_offload $(ARGS)
 
 $(VENV)/.stamp-torch: $(VENV)/.stamp-kv
-	$(PIP) -e '.[kv,torch]'
+	$(PIP) -e '.[kv]' $(TORCH)
 	@touch $@
 
 # The same with a small model, whose logits on loaded blocks must equal those recomputed.
