@@ -60,6 +60,8 @@ def check(options: Namespace) -> int:
     for blast in _ranking(graph)[:3]:
         if blast.poisoned:
             _say(f"if it fails   {_blast(blast)}")
+    if callers := _on_the_callers_lane(graph):
+        _fail(f"no limit can be kept for {listing(callers, 6)}: hooks with lane='caller' run on the thread that waits")
     if grace is None or worst <= grace:
         return 0
     least = "make the limits on that path smaller, or the grace larger"
@@ -154,6 +156,11 @@ def _rank(graph: Graph, options: Namespace) -> None:
     if len(blasts) < len(graph):
         lines.append(f"      0  {counted(len(graph) - len(blasts), 'resource poisons', 'resources poison')} nothing")
     _put("\n".join(lines) + "\n", options.output)
+
+
+def _on_the_callers_lane(graph: Graph) -> list[str]:
+    model = graph._life.model  # noqa: SLF001 - lanes are no part of a plan
+    return [model.names[node] for node in model.nodes() if model.spec(node).hooks.lane == "caller"]
 
 
 def _ranking(graph: Graph) -> tuple[Blast, ...]:

@@ -59,6 +59,7 @@ class Live:
     ) -> None:
         if self._screen is not None:
             self._screen.stop()
+            self._stream.write(self._plain(self.lines()[0][0]) + "\n")
 
     def __call__(self, event: Event) -> None:
         """Take note of an event, and tell of it."""
@@ -180,4 +181,4 @@ class Live:
                 text.append(fit(self._plain(line), wide) + "\n", style=styles.get(fate, ""))
             return text
 
-        return Display(get_renderable=picture, console=console, refresh_per_second=8, transient=False)
+        return Display(get_renderable=picture, console=console, refresh_per_second=8, transient=True)

@@ -55,6 +55,11 @@ def ends_itself(graph):
     graph.observe(lambda event: graph.request_teardown() if isinstance(event, StartEnded) else None)
     return graph
 
+@resource(lane="caller")
+class Window:
+    def close(self): ...
+
+window = Graph(Window)
 hangs = ends_itself(Graph(Disk, Peer, name="hangs"))
 ends = ends_itself(Graph(Peer, name="ends"))
 """
@@ -109,6 +114,13 @@ def test_check_compares_the_worst_case_with_the_grace(lifegraph: Run) -> None:
     assert (0, "") == lifegraph("check", "app:make")[::2]
     assert 0 == lifegraph("check", "app:graph", "--grace", "30")[0]
     assert 2 == lifegraph("check", "app:fine", "--grace", "1")[0]
+
+
+def test_check_warns_of_limits_that_cannot_be_kept(lifegraph: Run) -> None:
+    """Hooks on the caller's thread are named; that alone is no fault."""
+    code, _, err = lifegraph("check", "app:window")
+    assert 0 == code
+    assert "no limit can be kept for Window" in err
 
 
 def test_show_draws_a_graph(lifegraph: Run, app: Path) -> None:
@@ -246,3 +258,11 @@ def test_an_ascii_terminal(app: Path, child: Child) -> None:
     ran = child.run(program, "show", "app:graph", env={"PYTHONIOENCODING": "ascii"})
     assert "`-- Memory" in ran.stdout
     assert ran.stdout.isascii()
+
+
+def test_python_m(app: Path, child: Child) -> None:
+    """`python -m lifegraph` is the same command."""
+    program = "import os, runpy, sys; os.chdir(sys.argv.pop(1)); runpy.run_module('lifegraph', run_name='__main__')"
+    ran = child.run(program, str(app), "show", "app:fine", env={"PYTHONIOENCODING": "utf-8"})
+    assert ran.stdout.startswith("fine: 2 resources, 1 dependency\n")
+    assert 2 == child.run(program, str(app), "show", "app", check=False).returncode
