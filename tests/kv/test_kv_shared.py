@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from functools import partial
 from pathlib import Path
@@ -106,8 +107,9 @@ def test_of_many_that_race_one_creates(name):
 def test_a_name_that_a_killed_run_left_is_reclaimed(name):
     """Killed while they wait for the last worker, they leave a name; the next run takes it away and has its own."""
     first = Workers(name, 3, ranks=[0, 1])
-    while not (DIRECTORY / f"{PREFIX}{name}").exists() or marks(name) < 2:
-        pass
+    deadline = time.monotonic() + 30
+    while marks(name) < 2:
+        assert time.monotonic() < deadline, "two workers never mapped it"
     for process in first.processes:
         process.send_signal(signal.SIGKILL)
     assert [-9, -9] == [code for code, _ in first.end()]

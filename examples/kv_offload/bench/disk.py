@@ -21,7 +21,7 @@ from ..memory.registration import Registration
 from ..memory.view import View
 from ..tiers.directory import Directory
 from ..tiers.disk_tier import DiskTier
-from ..tiers.pack_files import Sync
+from ..tiers.pack_files import PackFiles, Sync
 from ..tiers.tier import Job
 
 BATCH = 32
@@ -109,6 +109,9 @@ class Bare:
 
     def __init__(self, directory: Path, block: int, blocks: int) -> None:
         self._path = directory / "bare"
+        files = PackFiles(directory, block)
+        files.open()
+        self._direct = os.O_DIRECT if files.direct else 0
         self._block, self._blocks = block, blocks
         self._memory = mmap.mmap(-1, block * blocks)
         self._memory[:] = bytes(range(256)) * (block * blocks // 256)
@@ -125,7 +128,7 @@ class Bare:
     def _run(self, flags: int, call: object) -> float:
         move = os.pwritev if call is os.pwritev else os.preadv
         began = time.perf_counter()
-        descriptor = os.open(self._path, flags | os.O_DIRECT, 0o600)
+        descriptor = os.open(self._path, flags | self._direct, 0o600)
         for first in range(0, self._blocks, BATCH):
             part = self._views[first : first + BATCH]
             if move(descriptor, part, first * self._block) != sum(map(len, part)):
