@@ -163,6 +163,17 @@ def test_nasty_names(opened: Any) -> None:
     assert 0 == page.locator("img").count()
 
 
+@pytest.mark.parametrize("names", [[], ["alone"], ["a", "b", "c"]], ids=len)
+def test_little_is_enough(opened: Any, names: list[str]) -> None:
+    """Nothing at all, one resource and a cycle are shown, and take every key."""
+    page = opened(scene(named(names, [(0, 1), (1, 2), (2, 0), (2, 2)] if len(names) == 3 else [])))
+    page.locator("#sheet").focus()
+    for key in ("ArrowDown", "ArrowRight", "f", "ArrowUp", "Escape", "0", "+", "-", "/"):
+        page.keyboard.press(key)
+    assert "search" == page.evaluate("document.activeElement.id")
+    assert ("lies on a cycle" in page.locator("#legend").inner_text()) == (len(names) == 3)
+
+
 def test_ten_thousand(opened: Any) -> None:
     """Thousands are usable: search, select, fail, and the forecast names all that is poisoned."""
     edges = skewed(10_000, 30_000, 2)

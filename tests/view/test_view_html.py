@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lifegraph import Graph, resource
 from lifegraph.view import scene, to_html
 from lifegraph.view.labels import visible
 from lifegraph.view.palette import DARK, DAY, EDGE, LOOKS, NIGHT, PAGE, PLAIN
@@ -104,6 +105,40 @@ def test_errors_are_text_without_scripts() -> None:
     for said in ("HookTimeout: stop() still ran after 5.0 s", 'OSError: link "a\\b" is down', "because of FileTier"):
         assert said in text
     assert "arrows point from dependent to dependency" in text
+
+
+@resource
+class Base:
+    def close(self) -> None: ...
+
+
+@resource
+class User:
+    def __init__(self, base: Base) -> None: ...
+
+    def stop(self) -> None:
+        raise OSError("no <b>way</b>")
+
+
+@resource
+class Other:
+    def __init__(self, user: User) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def test_a_real_run_has_its_timeline() -> None:
+    """The report of a teardown is drawn with its times, and its critical path in words."""
+    graph = Graph(Other)
+    graph.start()
+    page = graph.teardown().to_html()
+    assert "critical path" in Reader(page).text
+    assert "Other -> User" in Reader(page).text
+    told = data_of(page)
+    assert [0, 1] == told["critical"]
+    assert [True, True, False] == [began is not None for began in told["began"]]
+    assert "no <b>way</b>" in told["errors"]["1"][0]
+    assert "raise OSError" in " ".join(told["stacks"]["1"])
 
 
 def luminance(color: str) -> float:
