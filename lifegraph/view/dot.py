@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lifegraph.view.labels import counted, shorten, visible
+from lifegraph.view.headline import asides
 from lifegraph.view.palette import CYCLE, EDGE, INK, PAGE, POISON, look
 from lifegraph.view.scene import Edge, Kind, Node, Role, Scene
 
@@ -45,12 +45,7 @@ def _caption(drawn: Scene) -> list[str]:
         lines.append("thick red: carried poison")
     if any(edge.cycle for edge in drawn.edges):
         lines.append("bold dotted, marked cycle: lies on a cycle")
-    if drawn.focus is not None:
-        around = shorten(visible(drawn.focus), 60)
-        lines.append(f"focus: {around}, {len(drawn.nodes):,} of {drawn.total:,} resources shown")
-    if drawn.hidden:
-        lines.append(f"{counted(drawn.hidden, 'edge', 'edges')} implied by longer paths not shown")
-    return lines
+    return [*lines, *asides(drawn)]
 
 
 def _node(node: Node) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from lifegraph.view.labels import counted, shorten, visible
+from lifegraph.view.headline import asides
+from lifegraph.view.labels import counted
 from lifegraph.view.palette import INK, LOOKS, PAGE, PLAIN, POISON, look
 from lifegraph.view.scene import Edge, Kind, Node, Role, Scene, reduced
 
@@ -82,12 +83,7 @@ def _legend(drawn: Scene, edges: Sequence[Edge]) -> list[str]:
         lines.append("thick red: carried poison")
     if any(edge.cycle for edge in edges):
         lines.append("marked cycle: lies on a cycle")
-    if drawn.focus is not None:
-        around = shorten(visible(drawn.focus), 60)
-        lines.append(f"focus: {around}, {len(drawn.nodes):,} of {drawn.total:,} resources")
-    if drawn.hidden:
-        lines.append(f"{counted(drawn.hidden, 'edge', 'edges')} implied by longer paths not shown")
-    return lines
+    return [*lines, *asides(drawn)]
 
 
 def _node(node: Node) -> str:
