@@ -59,6 +59,7 @@ class Lanes:
         self._porters: dict[Any, Porter] = {}
         self._bells: dict[Any, Bell] = {}
         self._carried: dict[int, Job] = {}  # the last thing done on a loop for each member that is alive
+        self._apart: dict[Job, Host] = {}  # what is done on loops beside the host tasks
         self._choosing = threading.Lock()  # a loop is chosen, or ended because nobody uses it
         self._lent = False
         self.factory: Callable[[], Any] | None = None  # makes the private loop
@@ -81,8 +82,7 @@ class Lanes:
             host.do(job, name)
             return
         with self._choosing:
-            loop = self._lives.loops.get(member) or self._lives.home or home or self._own_loop().loop
-            self._lives.loops[member] = loop
+            loop = self._loop_of(member, home)
             self._carried[member] = job
         if not alone:
             self._host(member, loop, base.copy()).do(job, name)
@@ -90,6 +90,23 @@ class Lanes:
         context = job.context = base.copy()
         job.host = partial(self._host, member, loop, context)
         self._porter(loop, base).do(job, name)
+
+    def beside(self, member: int, job: Job, home: Any, base: Context) -> None:
+        """Have this done on the same loop, in a task of its own: it waits for nothing that hangs in the host task."""
+        from .host import Host  # noqa: PLC0415 - loads asyncio, which only async resources need
+
+        with self._choosing:
+            loop = self._loop_of(member, home)
+            self._apart = {job: host for job, host in self._apart.items() if not job.heard}
+            name, note = self._lives.model.names[member], self._lives.notes.append
+            host = self._apart[job] = Host(self._bell(loop), base.copy(), name, note, ours=self._is_own(loop))
+        host.do(job, name)
+        host.end()
+
+    def _loop_of(self, member: int, home: Any) -> Any:
+        loop = self._lives.loops.get(member) or self._lives.home or home or self._own_loop().loop
+        self._lives.loops[member] = loop
+        return loop
 
     def _host(self, member: int, loop: Any, context: Context) -> Host:
         from .host import Host  # noqa: PLC0415 - loads asyncio, which only async resources need
@@ -156,10 +173,11 @@ class Lanes:
             self._carried.pop(member, None)
             self._lives.loops.pop(member, None)
         with self._choosing:
-            if not self._carried:  # no loop is kept for nothing
+            self._apart = {job: host for job, host in self._apart.items() if not job.heard}
+            if not self._carried and not self._apart:  # no loop is kept for nothing
                 self._porters.clear()
                 self._bells.clear()
-            if self._lent or self._private is None:
+            if self._lent or self._private is None or any(self._is_own(host.loop) for host in self._apart.values()):
                 return
             if not any(self._is_own(self._lives.loops.get(member)) for member in list(self._carried)):
                 self._porters.pop(self._private.loop, None)

@@ -79,6 +79,8 @@ class Driver:
         self._key = threading.Lock()
         self._mail: deque[Letter] = deque()
         self._calls: deque[int] = deque()  # for the caller's own lane
+        self._beside: deque[int] = deque()  # for whatever thread comes: it takes no worker's place
+        self._jobs: dict[int, Job] = {}  # the same on loops
         self._bell = threading.Lock()  # wakes the caller on a thread
         self._bell.acquire()
         self._wake: Callable[[], None] = self._ring
@@ -139,6 +141,7 @@ class Driver:
         self._read()
         while not self.finished:
             if self._alone:
+                self._help_out()
                 self._serve()
             try:
                 with loop.shield() if shielded else nullcontext():
@@ -168,6 +171,7 @@ class Driver:
             self._engage(self._arrive)
         while not self.finished:
             if self._alone:
+                self._help_out()
                 self._serve()
             if self._calls and caller is not None:
                 caller.lend(self._perform_here)
@@ -218,6 +222,18 @@ class Driver:
     def _serve(self) -> None:
         while (number := self._turn(takes=True)) >= 0:
             self._mail.append(self._perform(number))
+
+    def _help_out(self) -> None:
+        """Do what is to be done beside the workers; another thread comes at once if there is more."""
+        while self._beside:
+            try:
+                number = self._beside.popleft()
+            except IndexError:  # another thread was there first
+                return
+            if self._beside and not self._alone:
+                self._engage(self._help_out)
+            self._mail.append(self._perform(number))
+            self._read()
 
     def _read(self) -> None:
         self._turn(takes=False)
@@ -333,6 +349,7 @@ class Driver:
         if not job.heard:
             job.heard = True
             self._elsewhere.pop(job.number, None)
+            self._jobs.pop(job.number, None)
             value = None if job.failure else job.value
             self.run.answer(job.number, job.failure, now, value, awaited=True)
 
@@ -381,7 +398,12 @@ class Driver:
     def _look_where(self, number: int) -> None:
         """``number`` was given up: its thread no longer counts; see where it hangs."""
         thread = self._at_work.pop(number, None) or self._elsewhere.pop(number, None)
-        stack = self._lanes.where(self.run.nodes[number]) or (stacks.of_thread(thread) if thread else None)
+        job = self._jobs.pop(number, None)
+        if number < len(self.run.nodes):
+            stack = self._lanes.where(self.run.nodes[number])
+        else:
+            stack = stacks.of_awaitable(job.doing) if job is not None else None
+        stack = stack or (stacks.of_thread(thread) if thread else None)
         if stack is not None:
             self.run.hangs_at(number, stack)
 
@@ -390,19 +412,26 @@ class Driver:
         if not self.run.begin(number, now):
             return
         self._elsewhere[number] = 0
-        member = self.run.nodes[number]
-        if lane == "caller":
+        member = self.run.nodes[self.run.node_of(number)]
+        if lane == "beside":
+            self._beside.append(number)
+            self._engage(self._help_out)
+        elif lane == "caller":
             self._calls.append(number)
             self._wake()
         elif lane == "dedicated":
             self._lanes.dedicated(member).do(lambda: self.send(self._perform(number)))
         else:
-            self._send_to_loop(number, member)
+            self._send_to_loop(number, member, beside=lane == "loop beside")
 
-    def _send_to_loop(self, number: int, member: int) -> None:
+    def _send_to_loop(self, number: int, member: int, *, beside: bool) -> None:
+        job = Job(self, number)
         try:
-            alone = self.run.is_alone(number)
-            self._lanes.on_loop(member, Job(self, number), self.home, self._base, alone=alone)
+            if beside:
+                self._jobs[number] = job
+                self._lanes.beside(member, job, self.home, self._base)
+            else:
+                self._lanes.on_loop(member, job, self.home, self._base, alone=self.run.is_alone(number))
         except Exception as why:  # noqa: BLE001 - its loop is gone, which is this hook's failure and nobody else's
             self.run.discard(number)
             self._mail.append((number, Failure.of(why), None, False))

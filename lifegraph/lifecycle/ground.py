@@ -172,7 +172,7 @@ class Ground:
         found = acting()
         if found is None or found[0].run.lives is not self.lives:
             return None
-        return found[0].run.nodes[found[1]]
+        return found[0].run.nodes[found[0].run.node_of(found[1])]
 
     # Inside ----------------------------------------------------------------------------------------------
 

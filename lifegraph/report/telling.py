@@ -65,7 +65,7 @@ def _hint(outcomes: Mapping[str, Outcome], causes: Sequence[str]) -> str:
     late = [name for name in causes if outcomes[name].fate is Fate.TIMED_OUT]
     if late:
         limit = "stop_timeout" if all(outcomes[name].start_error is None for name in late) else "start_timeout"
-        return f"give {all_of(late)} a larger {limit}"
+        return f"give {all_of(late)} a larger {limit}, or a kill() that ends its use"
     if any(outcomes[name].fate is Fate.ABANDONED for name in causes):
         return "a larger grace, or smaller stop_timeouts"
-    return f"mend the stop of {all_of(causes)}"
+    return f"mend the stop of {all_of(causes)}, or have a kill() or is_stopped() that proves its end"

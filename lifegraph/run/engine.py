@@ -75,6 +75,7 @@ class Run(ABC):
         self._ranks = ranks
         self._herald = herald
         self._awaited: dict[int, Any] = {}  # what a hook returned and its loop is to await
+        self._courses: dict[int, list[str]] = {}  # whose own hook is over or given up, and whom others judge
         self._say_at = _INF
         self.alarm = _INF  # when `tick` is due, at the earliest: `begin` lowers it, and `tick` makes it exact
 
@@ -102,7 +103,7 @@ class Run(ABC):
             return False
         if self.began[node] >= 0:
             return node in self.walk.acting
-        limit = self._limits[node] if self.specs[node].hooks.lane != "caller" else None
+        limit = self._limit(node, now) if self.specs[node].hooks.lane != "caller" else None
         deadline = _INF if limit is None else now + limit
         if not self.walk.begin(node, deadline):
             return False
@@ -137,7 +138,7 @@ class Run(ABC):
     ) -> None:
         """`act` has returned ``value``, or raised. ``awaited``: it was awaited already, if it had to be."""
         walk = self.walk
-        if walk.states[node] != _RUNNING or self.internal is not None:
+        if walk.states[node] != _RUNNING or node in self._courses or self.internal is not None:
             self._answered_late(node, failure, now, value)
             return
         if failure is None:
@@ -145,15 +146,18 @@ class Run(ABC):
                 self._send(node)
                 return
             self.ended[node] = now - self.opened
-            self._succeeded(node)
-            walk.done(node)
+            if not self._herald.quiet:
+                self._tell_ended(node, None, now)
+            if not self._pursue(node, "returned", now):
+                self._succeeded(node)
+                walk.done(node)
         else:
             self.ended[node] = now - self.opened
             self.errors[node] = self._signed(node, failure.error)
-            self._failed(node, failure)
-            walk.failed(node)
-        if failure is not None or not self._herald.quiet:
             self._tell_ended(node, failure, now)
+            self._failed(node, failure)
+            if not self._pursue(node, "raised", now):
+                walk.failed(node)
         if walk.go or walk.news or walk.over:
             self._sort_out(now)
 
@@ -218,6 +222,10 @@ class Run(ABC):
         """The names of what raised, for people."""
         return ", ".join(map(self.name, self.errors)) or "an internal error"
 
+    def node_of(self, number: int) -> int:
+        """The member, as numbered in here, for which ``number`` is called."""
+        return number
+
     def name(self, node: int) -> str:
         """What it is called in its graph."""
         return self.lives.model.names[self.nodes[node]]
@@ -277,9 +285,17 @@ class Run(ABC):
             return True
         return False
 
-    def _turn(self, node: int) -> bool:
-        """Whether ``node`` needs user code at its turn; False when it has been answered here."""
+    def _turn(self, node: int, now: float) -> bool:
+        """Whether ``node`` needs user code at its turn; False when it has been answered here, or waits."""
         return True
+
+    def _limit(self, node: int, now: float) -> float | None:
+        """How many seconds ``node`` has, beginning now."""
+        return self._limits[node]
+
+    def _pursue(self, node: int, said: str, now: float) -> bool:
+        """Whether it is left open what became of ``node``, which ``returned``, ``raised`` or is ``late``."""
+        return False
 
     # Inside ----------------------------------------------------------------------------------------------
 
@@ -291,12 +307,13 @@ class Run(ABC):
             for state, node in news:
                 if state is State.RUNNING:
                     self._give_up(node, now, "still ran after")
-                    self.walk.failed(node)
+                    if not self._pursue(node, "late", now):
+                        self.walk.failed(node)
                 elif state is not State.FAILED:
                     self._unasked(state, node, now)
             go, walk.go = walk.go, []
             for node in go:
-                if self._turn(node):
+                if self._turn(node, now):
                     self._send(node)
 
     def _send(self, node: int) -> None:

@@ -12,9 +12,10 @@ from ..plan import Plan
 from ..report import Detail, Report
 from ..spec import Spec
 from ..walk import State, Walk
-from .engine import Herald, Run, hook_of
+from .engine import Herald, hook_of
 from .failure import Failure
 from .lives import Lives, Phase
+from .pursuit import Pursuit
 
 __all__ = ["Teardown"]
 
@@ -23,7 +24,7 @@ _CODES: Final = {fate: code for code, fate in enumerate(Fate)}
 _INF: Final = float("inf")
 
 
-class Teardown(Run):
+class Teardown(Pursuit):
     """Stops members, and gives each of them its fate.
 
     ``body`` is what the body of a ``with`` raised, for context managers. ``prior`` tells, by member, of a start
@@ -47,6 +48,7 @@ class Teardown(Run):
         )  # fmt: skip
         self.codes = bytearray([_CODES[Fate.SKIPPED]]) * len(nodes)
         self.report: Report | None = None
+        self._prepare()
         self._body = body
         self._since = since
         self._start_failed = bool(prior)
@@ -60,6 +62,9 @@ class Teardown(Run):
         """The run begins; the grace may have begun before."""
         if self.plan.grace is not None:
             self.walk.end = (now if self._since is None else self._since) + self.plan.grace
+        if now < self.walk.end:
+            up = [n for n, spec in enumerate(self.specs) if spec.hooks.drain is not None and self._is_up(n)]
+            self._drain(up, now if self._since is None else self._since, now)
         super().open(now)
         if now >= self.walk.end:
             self.hurry(now)
@@ -70,8 +75,8 @@ class Teardown(Run):
 
     def context(self, node: int, base: Context) -> Context:
         """A copy of the caller's; what was entered is left in its own."""
-        leaving = self.lives.leavings.get(self.nodes[node]) if self.lives.leavings else None
-        return base.copy() if leaving is None or leaving.context is None else leaving.context
+        leaving = self.lives.leavings.get(self.nodes[node]) if self.lives.leavings and node < len(self.nodes) else None
+        return super().context(node, base) if leaving is None or leaving.context is None else leaving.context
 
     def close(self, now: float) -> None:
         """Sum up: the report, and the quarantine of what is not released."""
@@ -116,14 +121,21 @@ class Teardown(Run):
 
     # What comes of each ----------------------------------------------------------------------------------
 
-    def _turn(self, node: int) -> bool:
+    def _turn(self, node: int, now: float) -> bool:
         phase = self.lives.phases[self.nodes[node]]
         if phase not in (Phase.HUNG, Phase.HELD):
-            return True
+            return self._may_stop(node)
         self.walk.begin(node)
         self._unproven_before(node, phase)
-        self.walk.failed(node)
+        if phase == Phase.HELD or not self._pursue(node, "unstarted", now):
+            self.walk.failed(node)
         return False
+
+    def _is_up(self, node: int) -> bool:
+        return self.lives.phases[self.nodes[node]] == Phase.UP
+
+    def _not_proven(self, node: int, fate: Fate) -> None:
+        self.codes[node] = _CODES[fate]
 
     def _succeeded(self, node: int) -> None:
         self.codes[node] = _CODES[Fate.RELEASED]
@@ -185,11 +197,13 @@ class Teardown(Run):
             self._note_detail(node, error=f"not attempted, {why}", error_type="NotAttempted")
         if not self._herald.quiet:
             self._herald.tell(ResourceSettled(self.plan.title, now, self.name(node), fate))
+        self._salvage(node, now)
 
 
 def _idle(lives: Lives, member: int, spec: Spec) -> bool:
     """Nothing is to be done for it at its turn."""
     phase = lives.phases[member]
     if phase in (Phase.UP, Phase.HALF):
-        return spec.hooks.stop is None and member not in lives.leavings
+        hooks = spec.hooks
+        return (hooks.stop, hooks.drain, hooks.is_stopped) == (None, None, None) and member not in lives.leavings
     return phase not in (Phase.HUNG, Phase.HELD)
