@@ -6,14 +6,13 @@ behind a hook that hangs. Each has a number of its own, above those of the membe
 
 from __future__ import annotations
 
-import inspect
 from abc import abstractmethod
-from contextvars import Context
 from itertools import count
 from typing import Any, Final, NamedTuple
 
 from ..errors import HookError
-from ..events import AnswerLate, HookBegan, HookEnded
+from ..events import HookBegan
+from ..spec import seconds_of
 from ..walk import State
 from .engine import Run, hook_of, is_awaitable
 from .failure import Failure
@@ -43,7 +42,7 @@ class Beside(Run):
         self._numbers = count(_BESIDE)
         self._calls: dict[int, _Call] = {}  # that run now
         self._gone: dict[int, _Call] = {}  # that were given up
-        self._draining: set[int] = set()
+        self._draining: dict[int, int] = {}  # who has not answered its drain, and which call that is
         self._held_back: set[int] = set()  # whose turn has come while they drain
         self._salvaging: set[int] = set()
 
@@ -65,10 +64,6 @@ class Beside(Run):
             return super().act(node)
         call = self._calls.get(node) or self._gone[node]
         return hook_of(self.lives.things[self.nodes[call.node]], getattr(self.specs[call.node].hooks, call.role))
-
-    def context(self, node: int, base: Context) -> Context:
-        """A copy of the caller's, for whatever is called beside the stops."""
-        return base.copy()
 
     def time_left(self, node: int, now: float) -> float:
         """Seconds until the limit of what runs for ``node``, or the end of the run; at least 0."""
@@ -92,8 +87,11 @@ class Beside(Run):
         """`act` has returned ``value``, or raised."""
         if node < _BESIDE:
             super().answer(node, failure, now, value, awaited=awaited)
-        elif node not in self._calls:
-            self._answered_too_late(node, failure, now, value)
+        elif node in self._gone:
+            call = self._gone[node]
+            if call.role == "drain":
+                self._draining.pop(call.node, None)
+            self._tell_late(call.node, call.role, now - call.began, failure, now, value)
         elif failure is None and not awaited and is_awaitable(value):
             self._awaited[node] = value
             self.errands.append(("loop beside", node))
@@ -101,7 +99,8 @@ class Beside(Run):
             call = self._calls.pop(node)
             if failure is None and call.role == "is_stopped":
                 value, failure = _yes_or_no(value)
-            self._tell_call_ended(call, now, failure)
+            if failure is not None or not self._herald.quiet:
+                self._tell_ended(call.node, call.role, now - call.began, failure, now)
             said = "raised" if failure else str(value).lower() if call.role == "is_stopped" else "returned"
             self._heard(call, said, failure, now)
             self._sort_out(now)
@@ -133,14 +132,12 @@ class Beside(Run):
 
     def _drain(self, nodes: list[int], since: float, now: float) -> None:
         """Tell all of these at once that the end is near."""
-        self._draining.update(nodes)
         for node in nodes:
-            limit = self.specs[node].hooks.drain_timeout
-            self._call(node, "drain", now, _INF if limit is None else since + limit)
+            self._draining[node] = self._call(node, "drain", now, since)
 
     def _may_stop(self, node: int) -> bool:
         """Whether ``node`` may stop now; one that drains waits for its own drain only."""
-        drains = node in self._draining and any(call.node == node for call in self._calls.values())
+        drains = self._draining.get(node) in self._calls
         if drains:
             self._held_back.add(node)
         return not drains
@@ -149,11 +146,9 @@ class Beside(Run):
 
     def _salvage(self, node: int, now: float) -> None:
         """``node`` is not released: have its data saved, if it can."""
-        hooks = self.specs[node].hooks
-        if hooks.salvage is not None and self.internal is None:
+        if self.specs[node].hooks.salvage is not None and self.internal is None:
             self._salvaging.add(node)
-            limit = hooks.salvage_timeout
-            self._call(node, "salvage", now, _INF if limit is None else now + limit)
+            self._call(node, "salvage", now, now)
 
     @abstractmethod
     def _testify(self, node: int, said: str, now: float) -> None:
@@ -161,13 +156,16 @@ class Beside(Run):
 
     # One call --------------------------------------------------------------------------------------------
 
-    def _call(self, node: int, role: str, now: float, deadline: float) -> None:
+    def _call(self, node: int, role: str, now: float, since: float) -> int:
+        """Have a hook called, whose limit counts from ``since``; returns the number of the call."""
         number = next(self._numbers)
+        deadline = since + seconds_of(getattr(self.specs[node].hooks, f"{role}_timeout"))
         self._calls[number] = _Call(node, role, now, deadline)
         self.alarm = min(self.alarm, deadline)
         self.errands.append(("loop beside" if role in self.specs[node].hooks.loops else "beside", number))
         if not self._herald.quiet:
             self._herald.tell(HookBegan(self.plan.title, now, self.name(node), role))
+        return number
 
     def _heard(self, call: _Call, said: str, failure: Failure | None, now: float) -> None:
         """A call has come to its end, or is given up."""
@@ -183,7 +181,7 @@ class Beside(Run):
         if role == "salvage":
             self._salvaging.discard(node)
         elif said != "late":
-            self._draining.discard(node)
+            self._draining.pop(node, None)
         if role == "drain" and node in self._held_back:
             self._held_back.discard(node)
             if self.walk.states[node] == State.TOLD:
@@ -199,30 +197,8 @@ class Beside(Run):
     def _drop(self, number: int, call: _Call, now: float) -> None:
         self._gone[number] = self._calls.pop(number)
         self.lost.append(number)
-        text = f"{call.role} still ran after {now - call.began:.3g} s"
-        self._herald.tell(
-            HookEnded(self.plan.title, now, self.name(call.node), call.role, now - call.began, text, "HookTimeout",
-                timed_out=True)
-        )  # fmt: skip
-
-    def _tell_call_ended(self, call: _Call, now: float, failure: Failure | None) -> None:
-        if failure is not None or not self._herald.quiet:
-            error, kind = (failure.text, failure.kind) if failure else (None, None)
-            seconds = now - call.began
-            self._herald.tell(HookEnded(self.plan.title, now, self.name(call.node), call.role, seconds, error, kind))
-
-    def _answered_too_late(self, number: int, failure: Failure | None, now: float, value: object) -> None:
-        call = self._gone.get(number)
-        if inspect.iscoroutine(value):
-            value.close()  # too late to be awaited; it has not begun
-        if call is None:
-            return
-        seconds, name = now - call.began, self.name(call.node)
-        if call.role == "drain":
-            self._draining.discard(call.node)
-        self.notes.append(f"{name}: {call.role} ended after {seconds:.3g} s, too late")
-        error = f"{failure.kind}: {failure.text}" if failure else None
-        self._herald.tell(AnswerLate(self.plan.title, now, name, call.role, seconds, error))
+        seconds = now - call.began
+        self._tell_given_up(call.node, call.role, seconds, f"{call.role} still ran after {seconds:.3g} s", now)
 
 
 def _yes_or_no(value: Any) -> tuple[bool, Failure | None]:

@@ -21,7 +21,7 @@ from ..errors import HookTimeout, InternalError, short
 from ..events import AnswerLate, Event, HookBegan, HookEnded, NoteTaken, StillWaiting
 from ..plan import Plan
 from ..report import Detail
-from ..spec import Spec
+from ..spec import Spec, seconds_of
 from ..walk import State, Walk
 from .failure import Failure, signed
 from .lives import Lives
@@ -103,8 +103,7 @@ class Run(ABC):
             return False
         if self.began[node] >= 0:
             return node in self.walk.acting
-        limit = self._limit(node, now) if self.specs[node].hooks.lane != "caller" else None
-        deadline = _INF if limit is None else now + limit
+        deadline = now + seconds_of(self._limit(node, now) if self.specs[node].hooks.lane != "caller" else None)
         if not self.walk.begin(node, deadline):
             return False
         self.alarm = min(self.alarm, deadline)
@@ -141,20 +140,18 @@ class Run(ABC):
         if walk.states[node] != _RUNNING or node in self._courses or self.internal is not None:
             self._answered_late(node, failure, now, value)
             return
+        if failure is None and self._goes_on(node, value, awaited=awaited):
+            self._send(node)
+            return
+        self.ended[node] = now - self.opened
+        if failure is not None or not self._herald.quiet:
+            self._tell_ended(node, self.hook, self.ended[node] - self.began[node], failure, now)
         if failure is None:
-            if self._goes_on(node, value, awaited=awaited):
-                self._send(node)
-                return
-            self.ended[node] = now - self.opened
-            if not self._herald.quiet:
-                self._tell_ended(node, None, now)
             if not self._pursue(node, "returned", now):
                 self._succeeded(node)
                 walk.done(node)
         else:
-            self.ended[node] = now - self.opened
             self.errors[node] = self._signed(node, failure.error)
-            self._tell_ended(node, failure, now)
             self._failed(node, failure)
             if not self._pursue(node, "raised", now):
                 walk.failed(node)
@@ -331,9 +328,7 @@ class Run(ABC):
         self._note_detail(node, error=text, error_type="HookTimeout")
         self.lost.append(node)
         self._hangs(node)
-        self._herald.tell(
-            HookEnded(self.plan.title, now, self.name(node), self.hook, seconds, text, "HookTimeout", timed_out=True)
-        )
+        self._tell_given_up(node, self.hook, seconds, text, now)
 
     def _called(self, node: int) -> str:
         """What runs for ``node``, as people would call it."""
@@ -341,20 +336,28 @@ class Run(ABC):
         return f"{hook}()" if isinstance(hook, str) else f"its {self.hook}"
 
     def _answered_late(self, node: int, failure: Failure | None, now: float, value: object) -> None:
-        if inspect.iscoroutine(value):
-            value.close()  # too late to be awaited; it has not begun
-        seconds, name = now - self.opened - self.began[node], self.name(node)
         if not self.over:
             self._note_detail(node, late=True)
-        how = "ended with an error" if failure else "ended"
-        self.notes.append(f"{name}: {self.hook} {how} after {seconds:.3g} s, too late")
-        error = f"{failure.kind}: {failure.text}" if failure else None
-        self._herald.tell(AnswerLate(self.plan.title, now, name, self.hook, seconds, error))
+        self._tell_late(node, self.hook, now - self.opened - self.began[node], failure, now, value)
 
-    def _tell_ended(self, node: int, failure: Failure | None, now: float) -> None:
-        seconds = self.ended[node] - self.began[node]
+    def _tell_late(
+        self, node: int, hook: str, seconds: float, failure: Failure | None, now: float, value: object
+    ) -> None:
+        if inspect.iscoroutine(value):
+            value.close()  # too late to be awaited; it has not begun
+        name, how = self.name(node), "ended with an error" if failure else "ended"
+        self.notes.append(f"{name}: {hook} {how} after {seconds:.3g} s, too late")
+        error = f"{failure.kind}: {failure.text}" if failure else None
+        self._herald.tell(AnswerLate(self.plan.title, now, name, hook, seconds, error))
+
+    def _tell_ended(self, node: int, hook: str, seconds: float, failure: Failure | None, now: float) -> None:
         error, kind = (failure.text, failure.kind) if failure else (None, None)
-        self._herald.tell(HookEnded(self.plan.title, now, self.name(node), self.hook, seconds, error, kind))
+        self._herald.tell(HookEnded(self.plan.title, now, self.name(node), hook, seconds, error, kind))
+
+    def _tell_given_up(self, node: int, hook: str, seconds: float, text: str, now: float) -> None:
+        self._herald.tell(
+            HookEnded(self.plan.title, now, self.name(node), hook, seconds, text, "HookTimeout", timed_out=True)
+        )
 
     def _note(self, text: str, now: float) -> None:
         self.notes.append(text)

@@ -7,6 +7,7 @@ from typing import Final
 
 from ..errors import HookError, HookTimeout
 from ..events import Fate
+from ..spec import seconds_of
 from .beside import Beside
 from .proof import COLUMNS, Verdict, next_step
 
@@ -23,9 +24,9 @@ class Pursuit(Beside):
         left = self.walk.end - now
         if left == _INF or (hooks.kill is None and hooks.is_stopped is None):
             return limit
-        wanted = 0.0 if hooks.kill is None else _seconds(hooks.kill_timeout)
+        wanted = 0.0 if hooks.kill is None else seconds_of(hooks.kill_timeout)
         if hooks.is_stopped is not None:  # asked again after a kill
-            wanted += _seconds(hooks.is_stopped_timeout) * (1 if hooks.kill is None else 2)
+            wanted += seconds_of(hooks.is_stopped_timeout) * (1 if hooks.kill is None else 2)
         room = max(left - wanted, left / 2)
         return room if limit is None else min(limit, room)
 
@@ -51,8 +52,7 @@ class Pursuit(Beside):
         while not isinstance(step := next_step(*course), Verdict):
             role = COLUMNS[step]
             if known and getattr(hooks, role) is not None:
-                limit = getattr(hooks, f"{role}_timeout")
-                self._call(node, role, now, _INF if limit is None else now + limit)
+                self._call(node, role, now, now)
                 return
             course.append("absent")
         del self._courses[node]
@@ -67,15 +67,18 @@ class Pursuit(Beside):
             self._unproven(node, step.fate, course)
             self.walk.failed(node)
 
+    def hurry(self, now: float) -> None:
+        """The end is now: no evidence is sought any more."""
+        for number, call in [each for each in self._calls.items() if each[1].role in COLUMNS]:
+            self._drop(number, call, now)
+        super().hurry(now)
+
     def _give_up(self, node: int, now: float, how: str) -> None:
-        """In a hurry no evidence is sought; what its stop did decides."""
+        """In a hurry; what its stop did decides, where that is over."""
         course = self._courses.pop(node, None)
         if course is None:
             super()._give_up(node, now, how)
             return
-        for number in [n for n, call in self._calls.items() if call.node == node and call.role in COLUMNS]:
-            call = self._calls[number]
-            self._drop(number, call, now)
         self.ended[node] = now - self.opened
         fate = Fate.FAILED if course[0] in ("returned", "raised") else Fate.TIMED_OUT
         self._unproven(node, fate, [*course, "hurry"])
@@ -97,7 +100,3 @@ class Pursuit(Beside):
     @abstractmethod
     def _not_proven(self, node: int, fate: Fate) -> None:
         """What it means that evidence was sought for ``node`` and did not come."""
-
-
-def _seconds(limit: float | None) -> float:
-    return _INF if limit is None else limit

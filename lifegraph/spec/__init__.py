@@ -2,7 +2,7 @@
 
 from .door import built, context, declaration, describe, read
 from .hooks import is_limit
-from .values import OPTIONS, Declared, Form, Hook, Hooks, Options, Spec, Wish
+from .values import OPTIONS, Declared, Form, Hook, Hooks, Options, Spec, Wish, seconds_of
 
 __all__ = [
     "OPTIONS",
@@ -19,4 +19,5 @@ __all__ = [
     "describe",
     "is_limit",
     "read",
+    "seconds_of",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -22,6 +23,7 @@ __all__ = [
     "Spec",
     "Whom",
     "Wish",
+    "seconds_of",
 ]
 
 ATTRIBUTE: Final = "__lifegraph__"
@@ -165,3 +167,8 @@ class Spec:
     def on_loop(self) -> bool:
         """Something of it runs on an event loop."""
         return bool(self.hooks.loops) or self.form.asynchronous or self.hooks.lane == "loop"
+
+
+def seconds_of(limit: float | None) -> float:
+    """A limit as a number: None, which waits for ever, is infinity."""
+    return math.inf if limit is None else limit

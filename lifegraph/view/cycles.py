@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["knotted", "turned"]
+__all__ = ["knotted", "peeled", "turned"]
 
 
 def knotted(below: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
@@ -38,8 +38,8 @@ def turned(below: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
     return back
 
 
-def _core(below: Sequence[Sequence[int]]) -> list[int]:
-    """What is left when nodes that nothing leads to are taken away, again and again: nothing, or a cycle and more."""
+def peeled(below: Sequence[Sequence[int]]) -> list[int]:
+    """Nodes in the order in which they come off when those that nothing leads to are taken away, again and again."""
     entered = [0] * len(below)
     for heads in below:
         for head in heads:
@@ -50,7 +50,13 @@ def _core(below: Sequence[Sequence[int]]) -> list[int]:
             entered[head] -= 1
             if not entered[head]:
                 free.append(head)
-    return [] if len(free) == len(below) else [node for node, count in enumerate(entered) if count]
+    return free
+
+
+def _core(below: Sequence[Sequence[int]]) -> list[int]:
+    """What does not come off: nothing, or a cycle and more."""
+    free = peeled(below)
+    return sorted(set(range(len(below))).difference(free)) if len(free) < len(below) else []
 
 
 def _parts(core: Sequence[int], below: Sequence[Sequence[int]]) -> dict[int, int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .cycles import peeled
+
 __all__ = ["implied"]
 
 _BITS = 1 << 29  # bits of reachability held at once: 64 MiB
@@ -62,11 +64,4 @@ def _bottom_up(below: Sequence[Sequence[int]]) -> list[int]:
     for node, heads in enumerate(below):
         for head in heads:
             above[head].append(node)
-    waits = [len(heads) for heads in below]
-    order = [node for node, count in enumerate(waits) if not count]
-    for node in order:  # grows while it is read
-        for upper in above[node]:
-            waits[upper] -= 1
-            if not waits[upper]:
-                order.append(upper)
-    return order
+    return peeled(above)
