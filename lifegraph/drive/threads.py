@@ -81,6 +81,7 @@ class Driver:
         self._calls: deque[int] = deque()  # for the caller's own lane
         self._beside: deque[int] = deque()  # for whatever thread comes: it takes no worker's place
         self._jobs: dict[int, Job] = {}  # the same on loops
+        self._passed_on: BaseException | None = None  # an interrupt that the run knows of
         self._bell = threading.Lock()  # wakes the caller on a thread
         self._bell.acquire()
         self._wake: Callable[[], None] = self._ring
@@ -126,6 +127,7 @@ class Driver:
                 self._attend(caller)
             except KeyboardInterrupt as why:
                 interrupts.append(why)
+                passed += why is self._passed_on
         return interrupts[0] if interrupts else None
 
     async def awaited(self) -> BaseException | None:
@@ -186,12 +188,14 @@ class Driver:
                 self.send(_nothing)  # and sets the alarm
 
     def _perform_here(self) -> None:
-        number = self._calls.popleft()
-        answer = self._perform(number)
-        self.send(answer)
+        answer = self._perform(self._calls.popleft())
         failure = answer[1]
-        if failure is not None and isinstance(failure.error, KeyboardInterrupt):
-            raise failure.error
+        if failure is None or not isinstance(failure.error, KeyboardInterrupt):
+            self.send(answer)
+            return
+        self._passed_on = failure.error
+        self._mail.extend((answer, self.run.interrupt))  # at once: nothing may begin between the two
+        raise failure.error
 
     # The workers -----------------------------------------------------------------------------------------
 
@@ -338,10 +342,10 @@ class Driver:
                 self._hear(letter, now)
             else:
                 letter(now)
-            while run.lost:
-                self._look_where(run.lost.pop())
-            while run.errands:
-                self._send_out(*run.errands.popleft(), now)
+        while run.lost:
+            self._look_where(run.lost.pop())
+        while run.errands:  # after all of the mail, which may call them off
+            self._send_out(*run.errands.popleft(), now)
         if run.over:
             self._finish(now)
 
